@@ -7,6 +7,7 @@ use crate::cubin::{self, Cubin};
 use crate::debug;
 use crate::diag::{Diagnostic, Severity};
 use crate::helper;
+use crate::interprocedural;
 use crate::kernel_image;
 use crate::legal::{Knobs, Legalization, OuterBackend};
 use crate::lower::{self, LoweredFunction, LoweredModule};
@@ -21,9 +22,9 @@ use crate::source_lines;
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
 use crate::tables::ptx::{Limit, Space};
+use crate::tables::registers::Changes;
 use crate::tables::targets::{TARGETS, Variant};
 use crate::tables::{Feature, Target};
-use crate::threads::map_in_order;
 use crate::warnings::remarks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -278,18 +279,23 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         after: options.dump_after.clone(),
         phases: options.dump_phases.clone(),
     };
-    let mut all: Vec<&mut LoweredFunction> = lowered.functions.iter_mut().chain(&mut lowered.devices).collect();
-    let compiled = map_in_order(&mut all, options.threads, |function| {
+    if !object && options.opt_level > 0 {
+        interprocedural::prepare(&mut lowered);
+    }
+    let whole = options.passes.stop_after.is_none();
+    let compiled = interprocedural::compile(&mut lowered, options.threads, |function| {
         let (start, mut recorder) = (Instant::now(), Recorder::new(&dumps));
         let code = function_code(&mut function.function, options, &mut recorder);
+        let changes = if whole { interprocedural::changes(&function.function) } else { Changes::ALL };
         if code.is_ok() {
             function.function.forget_code();
         }
-        (code, start.elapsed(), recorder)
+        ((code, start.elapsed(), recorder), changes)
     });
     let mut recorder = Recorder::new(&dumps);
     let mut codes = Vec::new();
-    for (function, (code, elapsed, own)) in all.iter().zip(compiled) {
+    let all = lowered.functions.iter().chain(&lowered.devices);
+    for (function, (code, elapsed, own)) in all.zip(compiled) {
         output.times.insert(function.function.name.clone(), elapsed);
         recorder.join(own);
         match code {

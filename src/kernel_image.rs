@@ -56,8 +56,9 @@ pub fn kernel(
     let stacks = stacks(&pieces, &module.pointers);
     let stack = stacks[0];
     let own_calls = pieces.len() > 1 || !lowered.callees.is_empty();
-    // Slow paths take no part in the calling convention.
-    let by_convention = |name: &str| Helper::of_slow_path(name).is_none();
+    // Slow paths and private functions take no part in the calling convention.
+    let private: HashSet<&str> = pieces.iter().filter(|p| p.lowered.function.private).map(Piece::name).collect();
+    let by_convention = |name: &str| Helper::of_slow_path(name).is_none() && !private.contains(name);
     let calls = pieces.iter().skip(1).any(|piece| by_convention(piece.name()))
         || lowered.callees.iter().any(|name| by_convention(name))
         || pieces.iter().any(|p| !p.lowered.externs.is_empty());

@@ -73,6 +73,7 @@ pub mod diag;
 pub mod gpu;
 pub mod group;
 pub mod helper;
+pub mod interprocedural;
 pub mod kernel_image;
 pub mod legal;
 pub mod lower;

@@ -198,7 +198,7 @@ fn guarded_definitions(function: &Function) -> RegSet {
 impl Checker<'_> {
     fn start(&self) -> State {
         let mut state = State { open: vec![u64::MAX; self.before.regs.len().div_ceil(64)], ..State::default() };
-        if self.after.convention == Convention::Device {
+        if self.after.convention == Convention::Device && !self.after.private {
             for n in (0..256).filter(|n| is_kept(File::R, *n)) {
                 state.add(Place::Register(File::R, n), Value::Came(n));
             }
@@ -375,7 +375,8 @@ impl Checker<'_> {
         }
         let mut named = Vec::new();
         self.after.for_each_use(inst, |reg| named.push(self.after.regs[reg].phys));
-        for n in (0..256).filter(|n| is_kept(File::R, *n) && *n != STACK_POINTER && !named.contains(&Some(*n))) {
+        let kept = |n: &u16| is_kept(File::R, *n) && *n != STACK_POINTER && !self.after.private;
+        for n in (0..256).filter(|n| kept(n) && !named.contains(&Some(*n))) {
             if !state.holds(Place::Register(File::R, n), Value::Came(n)) {
                 self.wrong(inst, &format!("R{n} is not restored"));
             }

@@ -5,7 +5,8 @@
 //! multiple of 16 bytes. A kernel without a frame gets no instruction. Registers that a RET names
 //! itself (the return address) are restored by code from lowering.
 
-use super::{general_registers, is_kept};
+use super::interference::Mask;
+use super::{bundles, general_registers, is_kept};
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
 use crate::tables::encoding::special_by_name;
 use crate::tables::registers::Callee;
@@ -39,12 +40,12 @@ pub fn finish(function: &mut Function, spilled: u32) {
 
 /// Callee-saved registers that a device function uses, in ascending order.
 fn saved_registers(function: &Function) -> BTreeSet<u16> {
-    if function.convention != Convention::Device {
+    if function.convention != Convention::Device || function.private {
         return BTreeSet::new();
     }
     let mut saved: BTreeSet<u16> = general_registers(function)
         .into_iter()
-        .chain(slow_paths(function))
+        .chain(known_callees(function))
         .filter(|n| is_kept(File::R, *n) && *n != crate::ori::STACK_POINTER)
         .collect();
     for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
@@ -59,14 +60,14 @@ fn saved_registers(function: &Function) -> BTreeSet<u16> {
     saved
 }
 
-/// The general registers that the slow paths which it calls may change.
-fn slow_paths(function: &Function) -> std::ops::Range<u16> {
+/// The general registers that callees may change which do not follow the calling convention.
+fn known_callees(function: &Function) -> BTreeSet<u16> {
     let insts = function.layout.iter().flat_map(|b| &function.blocks[*b]);
-    let most = insts.filter_map(|inst| match function.callee(*inst) {
-        Some(Callee::SlowPath(first)) => Some(first),
-        _ => None,
-    });
-    0..most.max().unwrap_or(0)
+    let callees = insts.filter_map(|inst| function.callee(*inst));
+    let known: BTreeSet<Callee> = callees.filter(|c| matches!(c, Callee::SlowPath(_) | Callee::Private(_))).collect();
+    let changed = known.into_iter().map(|callee| bundles::changed(callee)[File::R as usize]);
+    let changed = changed.fold(Mask::default(), Mask::or);
+    (0..255).filter(|number| changed.contains(i32::from(*number))).collect()
 }
 
 fn physical(function: &mut Function, number: u16) -> VReg {

@@ -246,7 +246,7 @@ impl Allocator<'_> {
     /// still has no place.
     fn packed(&self, assigner: &mut Assigner, order: &[u32], stuck: Option<u32>) -> Option<u32> {
         // A device function would save what it packs into callee-saved registers.
-        let packs = self.function.convention != Convention::Device;
+        let packs = self.function.convention != Convention::Device || self.function.private;
         let spilled = assigner.choice.columns.iter().any(|c| c.chosen);
         if stuck.is_none() && !spilled {
             if packs {
@@ -445,7 +445,7 @@ fn limit(function: &Function, file: File) -> i32 {
 
 /// Registers whose use costs a store and a load: the callee-saved ones, in a device function.
 fn reluctant(function: &Function) -> Mask {
-    if function.convention == Convention::Device {
+    if function.convention == Convention::Device && !function.private {
         Mask::below(256).minus(CHANGED[File::R as usize])
     } else {
         Mask::default()

@@ -213,7 +213,7 @@ impl<'a> Spiller<'a> {
 
     fn is_plain_copy(&self, inst: InstId) -> bool {
         let source = self.function.arg(inst, Role::A);
-        source == source.plain() && self.function.insts[inst].guard.is_null()
+        source == source.plain() && source.as_reg().is_some() && self.function.insts[inst].guard.is_null()
     }
 
     /// Whether every register that an instruction defines is rematerialized at its uses.

@@ -7,12 +7,10 @@
 
 use super::compiled::{Settings, head};
 use crate::alloc::EXTRA_REGISTERS;
-use crate::legal::RETURN_ADDRESS;
-use crate::lower;
-use crate::ori::{Convention, File, Function, Operand, VReg};
+use crate::interprocedural;
+use crate::ori::{Convention, Function};
 use crate::tables::helpers::Helper;
 use crate::tables::registers::Callee;
-use crate::tables::{Op, Role};
 
 /// What the code depends on: the target alone. It is in the section of its caller, also in objects.
 pub fn settings(settings: Settings) -> Settings {
@@ -31,27 +29,7 @@ pub fn source(helper: &Helper, target: &str) -> String {
 pub fn prepare(function: &mut Function, helper: &Helper) {
     function.convention = Convention::SlowPath;
     function.max_registers = Some(u32::from(helper.family().slow_path) + EXTRA_REGISTERS);
-    for (number, own) in lower::RETURN_ADDRESS.into_iter().zip(RETURN_ADDRESS) {
-        for data in function.regs.values_mut().filter(|data| data.file == File::R && data.fixed == Some(number)) {
-            data.fixed = Some(own);
-        }
-    }
-    let entry = function.entry();
-    let at = function.blocks[entry].iter().position(|inst| function.insts[*inst].op == Op::ENTRY);
-    let Some(at) = at else { return };
-    let mut defs = function.extras(function.blocks[entry][at]).1.to_vec();
-    let is_high = |reg: VReg| function.regs[reg].fixed == Some(RETURN_ADDRESS[1]);
-    let Some(place) = defs.iter().position(|operand| operand.as_reg().is_some_and(is_high)) else { return };
-    let high = defs.remove(place);
-    let start = function.make(Op::ENTRY);
-    function.set_extras(start, &[], &defs);
-    function.blocks[entry][at] = start;
-    // The caller passes the low word only.
-    for inst in function.blocks[entry].clone() {
-        if function.arg(inst, Role::A) == high {
-            function.set_arg(inst, Role::A, Operand::zero());
-        }
-    }
+    interprocedural::move_return_address(function);
 }
 
 /// Checks that a finished function leaves to its callers what it must.

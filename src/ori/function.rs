@@ -15,11 +15,11 @@ use super::operand::{Kind, Operand};
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
 use crate::tables::ori::{Direction, RoleInfo, Width};
-use crate::tables::registers::Callee;
+use crate::tables::registers::{Callee, Changes};
 use crate::tables::{Mods, Op, Prop, Role, Target, value};
 use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Number of the stack pointer in the general register file.
 pub const STACK_POINTER: u16 = 1;
@@ -278,6 +278,10 @@ pub struct Function {
     pub slow_paths: bool,
     /// How control enters and leaves the function.
     pub convention: Convention,
+    /// Whether its callers know what it changes, so that it saves no registers.
+    pub private: bool,
+    /// The private functions that it calls, and what they change.
+    pub private_callees: BTreeMap<String, Changes>,
     /// The stack pointer, if anything needs it ([`Function::stack_register`]).
     pub stack_pointer: Option<VReg>,
     /// Bytes of local memory that lowering laid out, from the stack pointer up: outgoing arguments,
@@ -337,6 +341,8 @@ impl Function {
             optimise: true,
             slow_paths: false,
             convention: Convention::Kernel,
+            private: false,
+            private_callees: BTreeMap::new(),
             stack_pointer: None,
             local_bytes: 0,
             frame_bytes: 0,
@@ -668,6 +674,9 @@ impl Function {
                 Some(Callee::SlowPath(Helper::by_id(*id).map_or(0, |helper| helper.family().slow_path)))
             }
             Some(Symbol::Driver) => Some(Callee::Driver),
+            Some(Symbol::Function(name)) if !self.private_callees.is_empty() => {
+                Some(self.private_callees.get(name).map_or(Callee::Device, |changes| Callee::Private(*changes)))
+            }
             _ => Some(Callee::Device),
         }
     }

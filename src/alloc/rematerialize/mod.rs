@@ -131,8 +131,10 @@ pub(super) fn peak(function: &Function, live: &Liveness, file: File) -> u32 {
                     }
                 });
             }
-            if let Some(Callee::SlowPath(taken)) = function.callee(*inst).filter(|_| file == File::R) {
-                most = most.max(count + u32::from(taken));
+            match function.callee(*inst).filter(|_| file == File::R) {
+                Some(Callee::SlowPath(taken)) => most = most.max(count + u32::from(taken)),
+                Some(Callee::Private(changes)) => most = most.max(count + u32::from(changes.end())),
+                _ => {}
             }
             function.for_each_use(*inst, |reg| {
                 if lives[reg] != now && counts(reg) {

@@ -6,6 +6,7 @@ use crate::ori::function::{
 };
 use crate::ori::operand::Operand;
 use crate::tables::elf::RelocRole;
+use crate::tables::registers::Changes;
 use crate::tables::{Mod, Op, Role, Target};
 
 fn linked_from(word: &str) -> Option<Symbol> {
@@ -87,6 +88,19 @@ fn numbered(word: &str) -> Option<(&str, u32)> {
     Some((&word[..at], word[at..].parse().ok()?))
 }
 
+/// `NAME:WORDS:WORDS:WORDS:WORDS:COUNT`: what a private function changes, the highest general
+/// registers first.
+fn changes(list: &str) -> Option<(String, Changes)> {
+    let mut parts = list.split(':');
+    let name = parts.next()?.to_string();
+    let mut words = [0; 4];
+    for word in words.iter_mut().rev() {
+        *word = u64::from_str_radix(parts.next()?, 16).ok()?;
+    }
+    let uniform = parts.next()?.parse().ok()?;
+    parts.next().is_none().then_some((name, Changes { general: words, uniform }))
+}
+
 /// `START,VALUE,VALUE`: what the code reads from the compiler's constant bank.
 fn constants(list: &str) -> Option<BankConstants> {
     let (start, rest) = list.split_once(',').unwrap_or((list, ""));
@@ -153,6 +167,11 @@ impl Parser {
     fn attribute(&mut self, word: &str) -> Result<(), String> {
         let function = &mut self.function;
         let unknown = || format!("`{word}` is no attribute of a function");
+        if let Some(list) = word.strip_prefix("changes=") {
+            let (name, changes) = changes(list).ok_or_else(unknown)?;
+            function.private_callees.insert(name, changes);
+            return Ok(());
+        }
         if let Some(list) = word.strip_prefix("constants=") {
             function.constants = Some(constants(list).ok_or_else(unknown)?);
             return Ok(());
@@ -178,6 +197,7 @@ impl Parser {
             "calling" => function.slow_paths = true,
             "rolled" => function.rolled.all = true,
             "rows" => function.rows = true,
+            "private" => function.private = true,
             "ssa" => function.ssa = true,
             "plain" => function.optimise = false,
             "checked" => function.checks_stack = true,

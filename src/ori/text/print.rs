@@ -4,6 +4,7 @@ use super::FILES;
 use crate::ori::function::{Block, ControlWord, Convention, Function, InstId, Symbol, VReg};
 use crate::ori::operand::{Kind, Operand};
 use crate::tables::Op;
+use crate::tables::registers::Changes;
 use cranelift_entity::EntityRef;
 use std::fmt::Write;
 
@@ -60,6 +61,7 @@ fn attributes(function: &Function, out: &mut String) {
         ("calling", function.slow_paths),
         ("rolled", function.rolled.all),
         ("rows", function.rows),
+        ("private", function.private),
     ];
     for (word, _) in flags.into_iter().filter(|(_, set)| *set) {
         let _ = write!(out, " {word}");
@@ -79,6 +81,9 @@ fn attributes(function: &Function, out: &mut String) {
     ];
     for (word, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
         let _ = write!(out, " {word}={number}");
+    }
+    for (name, Changes { general: [a, b, c, d], uniform }) in &function.private_callees {
+        let _ = write!(out, " changes={name}:{d:x}:{c:x}:{b:x}:{a:x}:{uniform}");
     }
     if let Some(constants) = &function.constants {
         let _ = write!(out, " constants={}", constants.start);

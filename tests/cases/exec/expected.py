@@ -501,6 +501,37 @@ def bank_constants():
             launch("alone", 1, 16, [IN("f64", x), OUT("f64", second)])]
 
 
+def private_calls():
+    def twice(a, b):
+        product = a * b & M32
+        total = product * (a ^ b) + a & M32
+        return total + (total * product >> 32) & M32
+
+    def mixed(a):
+        second, third = a + 77 & M32, a ^ 0x55AA55AA
+        return second + third + twice(twice(a, second), third) & M32
+
+    def pointed(a):
+        value = mixed(a) * (a + 1) + a * 3
+        value = value * (a ^ 5) + (a << 7)
+        return value * (9 - a) + a & M32
+
+    def recursive(a, depth):
+        third, fourth = a * 13 & M32, a ^ depth
+        value = twice(third, fourth)
+        return value if depth == 0 else recursive(value, depth - 1) * third + fourth & M32
+
+    x = lcg("u32", 64, 91, M32)
+    out = []
+    for v in x:
+        first, second = v + 1 & M32, v * 3 & M32
+        value = mixed(v) * (v ^ 0x1234) + (v << 3)
+        value = pointed(first) * value + 100 - v
+        value = recursive(second, 3) * value + first * second
+        out.append(value + first + second & M32)
+    return [launch("private_calls", 1, 64, [IN("u32", x), OUT("u32", out)])]
+
+
 def bitwise(v, start):
     both, either, odd = start
     for w in v:
@@ -2134,7 +2165,7 @@ KERNELS = [
     unrolled, unrolled_round,
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
-    int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, atomics32, atomics64, reductions,
+    int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, private_calls, atomics32, atomics64, reductions,
     local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
