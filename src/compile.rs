@@ -27,7 +27,7 @@ use crate::tables::targets::{TARGETS, Variant};
 use crate::tables::{Feature, Target};
 use crate::warnings::remarks;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Target, options and diagnostics of a compilation. Start from [`Options::new`] and change fields.
@@ -283,6 +283,8 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         interprocedural::prepare(&mut lowered);
     }
     let whole = options.passes.stop_after.is_none();
+    // What the passes did is summed up at once: there may be a million functions.
+    let records = Mutex::new(Recorder::new(&dumps));
     let compiled = interprocedural::compile(&mut lowered, options.threads, |function| {
         let (start, mut recorder) = (Instant::now(), Recorder::new(&dumps));
         let code = function_code(&mut function.function, options, &mut recorder);
@@ -290,14 +292,16 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         if code.is_ok() {
             function.function.forget_code();
         }
-        ((code, start.elapsed(), recorder), changes)
+        let own = std::mem::take(&mut recorder.dumps);
+        records.lock().unwrap_or_else(PoisonError::into_inner).join(recorder);
+        ((code, start.elapsed(), own), changes)
     });
-    let mut recorder = Recorder::new(&dumps);
-    let mut codes = Vec::new();
+    let mut recorder = records.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut codes = Vec::with_capacity(compiled.len());
     let all = lowered.functions.iter().chain(&lowered.devices);
     for (function, (code, elapsed, own)) in all.zip(compiled) {
         output.times.insert(function.function.name.clone(), elapsed);
-        recorder.join(own);
+        recorder.dumps.extend(own);
         match code {
             Ok(code) => codes.push(code),
             Err(message) => errors.push(Diagnostic::fatal(message)),

@@ -36,7 +36,7 @@ fn references_of(module: &Module) -> impl Iterator<Item = (&str, &Variable)> {
         let symbol = &module.symbols[*id];
         match &symbol.kind {
             SymbolKind::Variable(v) if v.ty.class() == TypeClass::Opaque && v.dimensions.is_empty() => {
-                Some((symbol.name.as_str(), v))
+                Some((symbol.name.as_str(), v.as_ref()))
             }
             _ => None,
         }

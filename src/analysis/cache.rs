@@ -53,8 +53,15 @@ pub struct PassCx<'a> {
     pub swept: bool,
     /// Whether the pass eliminated all dead code.
     pub sweeps: bool,
+    /// Number of instructions behind which [`PassCx::compact`] looks for those that are gone, and
+    /// whether the function was in SSA form then.
+    enough: usize,
+    was_ssa: bool,
     cache: Cache,
 }
+
+/// Instructions from which on those that are gone are worth their memory.
+const MANY: usize = 1 << 16;
 
 impl<'a> PassCx<'a> {
     /// A context with an empty cache.
@@ -67,7 +74,21 @@ impl<'a> PassCx<'a> {
             unchanged: false,
             swept: false,
             sweeps: false,
+            enough: MANY,
+            was_ssa: false,
             cache: Cache::default(),
+        }
+    }
+
+    /// Where many instructions were made since the last time, or PHIs are gone, drops those that are
+    /// in no block.
+    pub fn compact(&mut self) {
+        let count = self.function.insts.len();
+        let left = std::mem::replace(&mut self.was_ssa, self.function.ssa) && !self.function.ssa;
+        if (count > self.enough || left && count > MANY) && self.function.watched.is_none() {
+            self.function.compact();
+            self.cache.def_use = None;
+            self.enough = MANY.max(self.function.insts.len() / 8 * 9);
         }
     }
 

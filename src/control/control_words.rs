@@ -44,6 +44,10 @@ const MOST_ROUNDS: usize = 64;
 const MOST_VISITS: usize = 64;
 const LEAST_VISITS: usize = 1 << 16;
 
+/// Blocks up to which the states of the last round are kept: they may be as many bytes again as the
+/// code.
+const MOST_KNOWN: usize = 1 << 11;
+
 /// An instruction with its future control word.
 #[derive(Clone)]
 pub struct Item {
@@ -199,11 +203,12 @@ impl Scheduler<'_> {
     /// Iterates the dataflow to a fixpoint, and repeats while a block end needs more cycles or a
     /// late read needs a scoreboard. Returns whether it converged.
     fn solve(&mut self, function: &Function) -> bool {
+        let huge = function.layout.len() > MOST_KNOWN;
         for round in 0..MOST_ROUNDS {
             for block in &function.layout {
                 let room = &mut self.rooms[*block];
                 let states = (std::mem::take(&mut room.start), std::mem::take(&mut room.end));
-                let same = round > 0 && !std::mem::take(&mut room.changed);
+                let same = round > 0 && !std::mem::take(&mut room.changed) && !huge;
                 room.known = same.then_some(states);
             }
             if !self.fixpoint() {

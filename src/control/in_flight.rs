@@ -10,8 +10,9 @@ use crate::tables::latency::LatencyClass;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Age in cycles beyond which no fixed latency matters.
-const OLD: i32 = 64;
+/// Age in cycles from which on no fixed latency of the tables matters: of a write, and of a read.
+const OLD: i32 = 40;
+const OLD_READ: i32 = 12;
 
 /// Number of entries from which a state is worth trimming.
 const LARGE: usize = 64;
@@ -55,6 +56,11 @@ impl Entry {
         Entry { order, ..self }
     }
 
+    /// Whether anything may still have to wait for it at this time.
+    fn matters(&self, clock: i32) -> bool {
+        self.announced || clock - self.issued < if self.write { OLD } else { OLD_READ }
+    }
+
     /// Takes the age of an entry with the same key, if that is younger; returns whether it is. The
     /// age of a scoreboarded entry does not matter.
     fn grow_younger(&mut self, other: &Entry) -> bool {
@@ -96,7 +102,7 @@ impl State {
     }
 
     fn matters(&self, entry: &Entry) -> bool {
-        entry.announced || self.clock - entry.issued < OLD
+        entry.matters(self.clock)
     }
 
     /// Cycles since an entry was issued.
@@ -159,7 +165,7 @@ impl State {
             self.list.retain(|e| e.announced);
         } else if self.clock - self.swept >= OLD {
             let clock = self.clock;
-            self.list.retain(|e| e.announced || clock - e.issued < OLD);
+            self.list.retain(|e| e.matters(clock));
             self.swept = clock;
         }
     }
@@ -170,7 +176,7 @@ impl State {
             return;
         }
         let clock = self.clock;
-        self.list.retain(|e| e.announced || clock - e.issued < OLD);
+        self.list.retain(|e| e.matters(clock));
         self.list.shrink_to_fit();
     }
 
@@ -213,5 +219,29 @@ impl State {
             to -= 1;
             self.list[to] = *entry;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::latency::{Latency, Needed, RegFile};
+    use crate::tables::targets::TARGETS;
+
+    #[test]
+    fn nothing_waits_longer_than_entries_are_kept() {
+        let files = [RegFile::R, RegFile::UR, RegFile::P, RegFile::UP, RegFile::B];
+        let cycles = |needed| if let Needed::Cycles(n) = needed { i32::from(n) } else { 0 };
+        let (mut write, mut read) = (0, 0);
+        for latency in TARGETS.iter().filter_map(Latency::of) {
+            for (file, first) in files.into_iter().flat_map(|file| LatencyClass::ALL.map(|class| (file, class))) {
+                for second in LatencyClass::ALL {
+                    write = write.max(cycles(latency.read_after_write(file, first, second)));
+                    write = write.max(cycles(latency.write_after_write(file, first, second)));
+                    read = read.max(cycles(latency.write_after_read(file, first, second)));
+                }
+            }
+        }
+        assert!((20..OLD).contains(&write) && (4..OLD_READ).contains(&read), "{write} {read}");
     }
 }

@@ -11,6 +11,7 @@ use crate::analysis::def_use::Fits;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::throughput::{Pipe, Throughput};
 use crate::tables::{Mods, Op, Role};
+use smallvec::SmallVec;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -36,26 +37,41 @@ fn balance(function: &mut Function, block: Block, throughput: &Throughput, fits:
         work[pipe] += cycles;
     }
     let (other, more) = (product.pipe as usize, u64::from(product.cycles));
-    for inst in insts {
-        let (mut inst, (mut pipe, mut cycles)) = (inst, cost(function, inst));
+    for inst in &insts {
+        let (mut pipe, mut cycles) = cost(function, *inst);
         let idle = free[other] <= now && work[other] + more < work[pipe];
         if pipe != other
             && (idle || free[pipe].max(now) > free[other].max(now))
-            && let Some(new) = as_product(function, inst, fits)
+            && becomes_product(function, *inst, fits)
         {
             work[pipe] -= cycles;
             work[other] += more;
-            (inst, pipe, cycles) = (new, other, more);
+            (pipe, cycles) = (other, more);
         }
         let start = free[pipe].max(now);
         free[pipe] = start + cycles;
         now = start + 1;
-        function.blocks[block].push(inst);
     }
+    function.blocks[block] = insts;
 }
 
-/// The product that does what an instruction does, if the target has it.
-fn as_product(function: &mut Function, inst: InstId, fits: Fits) -> Option<InstId> {
+/// Makes an instruction the product that does the same, if the target has it.
+fn becomes_product(function: &mut Function, inst: InstId, fits: Fits) -> bool {
+    let Some(args) = product(function, inst) else { return false };
+    let (old, operands) = (function.insts[inst], SmallVec::<[Operand; 10]>::from_slice(function.args(inst)));
+    function.remake(inst, Op::IMAD);
+    function.insts[inst].guard = old.guard;
+    args.into_iter().for_each(|(role, operand)| function.set_arg(inst, role, operand));
+    let fit = fits(function, inst);
+    if !fit {
+        function.insts[inst] = old;
+        function.args_mut(inst).copy_from_slice(&operands);
+    }
+    fit
+}
+
+/// The operands of the product that does what an instruction does.
+fn product(function: &mut Function, inst: InstId) -> Option<[(Role, Operand); 4]> {
     let [d, first, second] = [Role::D, Role::A, Role::B].map(|role| function.arg(inst, role));
     let d = d.as_reg().filter(|reg| function.regs[*reg].file == File::R)?;
     let (a, b, c) = match function.insts[inst].op {
@@ -63,14 +79,7 @@ fn as_product(function: &mut Function, inst: InstId, fits: Fits) -> Option<InstI
         Op::IADD3 if is_plain_sum(function, inst) => (first, function.imm(1), second),
         _ => return None,
     };
-    let data = &function.insts[inst];
-    let (guard, line) = (data.guard, data.line);
-    let other = function.make(Op::IMAD);
-    for (role, operand) in [(Role::D, Operand::reg(d)), (Role::A, a), (Role::B, b), (Role::C, c)] {
-        function.set_arg(other, role, operand);
-    }
-    (function.insts[other].guard, function.insts[other].line) = (guard, line);
-    fits(function, other).then_some(other)
+    Some([(Role::D, Operand::reg(d)), (Role::A, a), (Role::B, b), (Role::C, c)])
 }
 
 /// Whether a sum has two registers, no third term and no carry.

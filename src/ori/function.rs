@@ -17,12 +17,15 @@ use crate::tables::helpers::Helper;
 use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::registers::{Callee, Changes};
 use crate::tables::{Mods, Op, Prop, Role, Target, value};
-use cranelift_entity::{PrimaryMap, SecondaryMap, entity_impl};
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap};
 
 /// Number of the stack pointer in the general register file.
 pub const STACK_POINTER: u16 = 1;
+
+/// Operands of most instructions.
+const COMMON_OPERANDS: usize = 8;
 
 /// A basic block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -535,12 +538,16 @@ impl Function {
 
     /// Creates an instruction with the operands from `start` on.
     fn push(&mut self, op: Op, start: usize) -> InstId {
-        self.insts.push(InstData {
+        self.insts.push(Self::new_inst(op, start, self.operands.len() - start))
+    }
+
+    fn new_inst(op: Op, start: usize, len: usize) -> InstData {
+        InstData {
             op,
             mods: Mods::default(),
             guard: Operand::NULL,
             start: start as u32,
-            len: (self.operands.len() - start) as u16,
+            len: len as u16,
             extra_uses: 0,
             extra_defs: 0,
             olds: 0,
@@ -549,7 +556,46 @@ impl Function {
             contract: false,
             ordered: false,
             ctrl: ControlWord::default(),
-        })
+        }
+    }
+
+    /// Makes an instruction another one, with null operands and without a guard, of the same line.
+    pub fn remake(&mut self, inst: InstId, op: Op) {
+        let InstData { start, len, olds, line, .. } = self.insts[inst];
+        let (first, roles) = (start as usize, op.info().roles.len());
+        let room = usize::from(len) + usize::from(olds);
+        let start = if roles <= room { first } else { self.operands.len() };
+        if roles > room {
+            self.operands.resize(start + roles, Operand::NULL);
+        } else {
+            self.operands[first..first + roles].fill(Operand::NULL);
+        }
+        self.insts[inst] = InstData { line, ..Self::new_inst(op, start, roles) };
+    }
+
+    /// Drops the instructions that are in no block, if they are many. The others keep their order,
+    /// but have new numbers.
+    pub fn compact(&mut self) {
+        let mut kept: Vec<InstId> = self.blocks.values().flatten().copied().collect();
+        kept.sort_unstable();
+        kept.dedup();
+        if kept.len() > self.insts.len() / 8 * 7 {
+            return;
+        }
+        let mut operands = Vec::with_capacity(self.operands.len().min(kept.len() * COMMON_OPERANDS));
+        for inst in &kept {
+            let InstData { start, len, olds, .. } = self.insts[*inst];
+            let (first, count) = (start as usize, usize::from(len) + usize::from(olds));
+            self.insts[*inst].start = operands.len() as u32;
+            operands.extend_from_slice(&self.operands[first..first + count]);
+        }
+        self.operands = operands;
+        let new = |inst: InstId| kept.binary_search(&inst).ok().map(InstId::new);
+        self.above_frame = self.above_frame.iter().filter_map(|inst| new(*inst)).collect();
+        self.insts.keep(&kept);
+        let mut numbers: SecondaryMap<InstId, InstId> = SecondaryMap::with_default(InstId::new(0));
+        kept.iter().enumerate().for_each(|(number, inst)| numbers[*inst] = InstId::new(number));
+        self.blocks.values_mut().flatten().for_each(|inst| *inst = numbers[*inst]);
     }
 
     /// A copy of an instruction with operands of its own, in no block yet.

@@ -60,7 +60,15 @@ impl Insts {
         self.data.push(data)
     }
 
-    /// Number of instructions ever created.
+    /// Keeps these instructions, which are in order, and numbers them anew.
+    pub(super) fn keep(&mut self, kept: &[InstId]) {
+        self.data = kept.iter().map(|inst| self.data[*inst]).collect();
+        self.places = vec![NOWHERE; kept.len()];
+        self.registers = Vec::new();
+        self.changed = true;
+    }
+
+    /// Number of instructions created, without those that were dropped.
     pub fn len(&self) -> usize {
         self.data.len()
     }

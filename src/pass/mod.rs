@@ -132,6 +132,7 @@ pub fn run(
 
 /// Runs one pass and the checks after it.
 fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassControl) -> Result<Duration, PassError> {
+    cx.compact();
     let conditions = control.verify.then(|| verify::convergent_conditions(cx.function));
     cx.decided.clear();
     cx.hoisted.clear();

@@ -10,7 +10,7 @@ use super::values::{Value, values};
 use crate::ori::{BankConstants, Block, File, Function, InstId, Kind, Operand, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
-use crate::tables::encoding::special_by_name;
+use crate::tables::encoding::{Form, special_by_name};
 use crate::tables::helpers::Helper;
 use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -18,6 +18,8 @@ use cranelift_entity::SecondaryMap;
 
 /// Size of an instruction in bytes.
 pub const WORD: u64 = 16;
+/// Instructions of a block that are kept until their words are finished: a large block has many.
+const PIECE: usize = 1 << 12;
 
 /// The code of a function, and what its cubin records about it.
 #[derive(Clone, Debug, Default)]
@@ -128,7 +130,8 @@ pub fn emit(function: &Function) -> Result<Code, String> {
     for (place, block) in function.layout.iter().enumerate() {
         let scene = Scene { function, starts: &starts, start: starts[*block], insts: kept(function, place, *block) };
         let first = code.bytes.len() as u64;
-        let (mut forms, mut words) = (Vec::with_capacity(scene.insts.len()), Vec::with_capacity(scene.insts.len()));
+        let most = scene.insts.len().min(PIECE + reuse::AHEAD);
+        let (mut forms, mut words) = (Vec::with_capacity(most), Vec::with_capacity(most));
         for (i, inst) in scene.insts.iter().enumerate() {
             let at = first + i as u64 * WORD;
             let (machine, fixup) = scene.machine_inst(*inst, at)?;
@@ -141,19 +144,35 @@ pub fn emit(function: &Function) -> Result<Code, String> {
             sites(function, &starts, *inst, at, &mut code);
             let reads = |arg: &Operand| matches!(arg.kind(), Kind::Special(number) if Some(number) == block_z);
             code.block_z |= function.args(*inst).iter().any(reads);
+            if forms.len() == PIECE + reuse::AHEAD {
+                finish(&mut forms, &mut words, PIECE, &mut code.bytes);
+            }
         }
         let loads = partly_read(function, scene.insts).into_iter();
         code.partly_read.extend(loads.map(|(i, mask)| ((first + i as u64 * WORD) as u32, mask)));
-        for ((word, marked), slots) in words.into_iter().zip(reuse::wanted(&forms)) {
-            let marks = if marked { u128::from(slots) << reuse::FIRST_BIT } else { 0 };
-            code.bytes.extend((word | marks).to_le_bytes());
-        }
+        let rest = words.len();
+        finish(&mut forms, &mut words, rest, &mut code.bytes);
     }
     debug_assert_eq!(code.bytes.len() as u64, total);
+    code.bytes.shrink_to_fit();
+    code.lines.shrink_to_fit();
+    code.fixups.shrink_to_fit();
     if function.watched.is_some() {
         debug_facts(function, &starts, total, &mut code);
     }
     Ok(code)
+}
+
+/// Adds the first words of a block to the code, with the marks of operands to reuse: all that are
+/// left of the block, or so many that the instructions behind decide nothing about them. A word
+/// says whether it may be marked.
+fn finish(forms: &mut Vec<(&'static Form, Inst)>, words: &mut Vec<(u128, bool)>, count: usize, bytes: &mut Vec<u8>) {
+    let slots = reuse::wanted(forms);
+    for ((word, marked), slots) in words.drain(..count).zip(slots) {
+        let marks = if marked { u128::from(slots) << reuse::FIRST_BIT } else { 0 };
+        bytes.extend((word | marks).to_le_bytes());
+    }
+    forms.drain(..count);
 }
 
 /// What a debugger is told of the code.

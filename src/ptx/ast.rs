@@ -83,7 +83,7 @@ pub struct Target {
     pub map_f64_to_f32: bool,
 }
 
-/// A named thing other than a register or a label.
+/// A named thing other than a register or a label: small, because there may be millions.
 #[derive(Clone, Debug)]
 pub struct Symbol {
     /// As written.
@@ -92,15 +92,16 @@ pub struct Symbol {
     pub kind: SymbolKind,
 }
 
-/// The kinds of symbols.
+/// The kinds of symbols. What is large is apart, because most are functions or variables.
+#[allow(clippy::box_collection)]
 #[derive(Clone, Debug)]
 pub enum SymbolKind {
-    Variable(Variable),
+    Variable(Box<Variable>),
     Function(FunctionId),
     /// `.callprototype`
-    Prototype(Prototype),
+    Prototype(Box<Prototype>),
     /// `.calltargets`
-    CallTargets(Vec<SymbolId>),
+    CallTargets(Box<Vec<SymbolId>>),
 }
 
 /// A variable in a state space, parameters included.

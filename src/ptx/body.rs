@@ -107,11 +107,11 @@ impl<'a> Parser<'a> {
         let text = self.text(name);
         match self.text(self.peek()) {
             ".callprototype" => {
-                let kind = SymbolKind::Prototype(self.prototype()?);
+                let kind = SymbolKind::Prototype(Box::new(self.prototype()?));
                 self.bind(name, kind);
             }
             ".calltargets" => {
-                let kind = SymbolKind::CallTargets(self.call_targets()?);
+                let kind = SymbolKind::CallTargets(Box::new(self.call_targets()?));
                 self.bind(name, kind);
             }
             ".branchtargets" => {

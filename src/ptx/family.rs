@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
             return Some(found);
         }
         let (depth, numbered, variable, pos) = self.body.unmade(name)?;
-        let symbol = self.new_symbol(&canonical(numbered), pos, SymbolKind::Variable(variable));
+        let symbol = self.new_symbol(&canonical(numbered), pos, SymbolKind::Variable(Box::new(variable)));
         self.body.make(depth, numbered, symbol);
         Some(Name::Symbol(symbol))
     }
@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
             return Some(symbol);
         }
         let Member::Variable(variable, pos) = member.clone() else { return None };
-        let symbol = self.new_symbol(&canonical(numbered), pos, SymbolKind::Variable(*variable));
+        let symbol = self.new_symbol(&canonical(numbered), pos, SymbolKind::Variable(variable));
         self.families.make(numbered, Name::Symbol(symbol));
         self.module.globals.push(symbol);
         Some(symbol)

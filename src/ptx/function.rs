@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
             };
         }
         let variable = self.layout(head, name)?;
-        let symbol = self.new_symbol(text, name.pos, SymbolKind::Variable(variable));
+        let symbol = self.new_symbol(text, name.pos, SymbolKind::Variable(Box::new(variable)));
         if text != "_" && !self.body.declare_symbol(text, symbol) {
             self.error(name.pos, format!("Duplicate definition of variable '{text}'"));
         }

@@ -298,7 +298,7 @@ impl<'a> Parser<'a> {
         if at_module && let Some(old) = self.redeclared(text, &variable) {
             return old;
         }
-        let symbol = self.new_symbol(text, name.pos, SymbolKind::Variable(variable));
+        let symbol = self.new_symbol(text, name.pos, SymbolKind::Variable(Box::new(variable)));
         let fresh = if at_module {
             !self.families.declares(text) && self.names.insert(text, symbol).is_none()
         } else {
@@ -320,7 +320,7 @@ impl<'a> Parser<'a> {
             return None;
         }
         if old.linkage == Linkage::Extern {
-            *old = new.clone();
+            **old = new.clone();
         }
         Some(id)
     }

@@ -28,7 +28,7 @@ const NONE: u8 = 7;
 const LONGEST: u8 = 2;
 /// Number of following instructions searched for the reader: for 92 of 100 operands that ptxas
 /// marks, the reader is among these.
-const AHEAD: usize = 4;
+pub const AHEAD: usize = 4;
 
 /// A register operand with a reuse slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,6 +40,8 @@ const SPARE: i32 = 24;
 const RISES: i32 = 160;
 /// Instructions between two that are fixed; more are left in their order.
 const LONGEST: usize = 20_000;
+/// Regions of a block that are kept for the next order.
+const MOST_REGIONS: usize = 64;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -283,6 +285,8 @@ fn lowest_below(
         } else {
             let known = regions.iter().position(|region| region.is(start..end, aim));
             let known = known.unwrap_or_else(|| {
+                // A long block has many.
+                regions.truncate(MOST_REGIONS - 1);
                 regions.push(Region::new(&sweep, block, start..end, aim, groups));
                 regions.len() - 1
             });

@@ -53,7 +53,7 @@ fn prototypes<'m>(
 ) -> impl Iterator<Item = &'m Prototype> {
     let through = module.functions.keys().filter(move |id| wanted(*id)).flat_map(|id| &calls.uses(id).through);
     through.filter_map(|symbol| match &module.symbols[*symbol].kind {
-        SymbolKind::Prototype(prototype) => Some(prototype),
+        SymbolKind::Prototype(prototype) => Some(prototype.as_ref()),
         _ => None,
     })
 }

@@ -516,7 +516,7 @@ fn params_end(module: &ast::Module, function: &ast::Function, base: u64) -> u64 
 /// Variables in source order, which is that of their numbers.
 fn variables_of<'a>(module: &'a ast::Module, used: &BTreeSet<SymbolId>) -> Vec<(SymbolId, &'a ast::Variable)> {
     let variable = |id: &SymbolId| match &module.symbols[*id].kind {
-        SymbolKind::Variable(variable) => Some((*id, variable)),
+        SymbolKind::Variable(variable) => Some((*id, variable.as_ref())),
         _ => None,
     };
     used.iter().filter_map(variable).collect()

@@ -35,6 +35,9 @@ const MOST_READING: usize = 30;
 const MOST_PLAIN: usize = 24;
 /// Most instructions of all copies of a loop that is gone afterwards.
 const MOST_WHOLE: usize = 320;
+/// Most instructions of all copies in a function: what has thousands of loops would grow without
+/// end.
+const MOST_COPIES: usize = 1 << 16;
 /// Instructions that an operation counts for which legalization expands.
 const EXPANDED: usize = 12;
 /// Most blocks of a loop.
@@ -67,10 +70,13 @@ pub fn run(cx: &mut PassCx) {
     let named = named_blocks(cx.function);
     let mut inner: SecondaryMap<LoopId, bool> = SecondaryMap::with_default(true);
     loops.all.values().filter_map(|of| of.parent).for_each(|parent| inner[parent] = false);
-    let mut placed = Vec::new();
+    let (mut placed, before) = (Vec::new(), cx.function.insts.len());
     for id in loops.all.keys().filter(|id| inner[*id]) {
         let Some(shape) = shape(cx.function, &cfg, &loops, id, &named) else { continue };
         let Some(counter) = counter::find(cx.function, &cfg, &shape) else { continue };
+        if cx.function.insts.len() - before > MOST_COPIES {
+            break;
+        }
         copies::unroll(cx.function, &cfg, &shape, &counter, &mut placed);
     }
     if !placed.is_empty() {

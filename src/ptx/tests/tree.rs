@@ -151,7 +151,7 @@ fn constants_fold() {
 fn variable(declarations: &str, name: &str) -> Variable {
     let m = module(&format!(".version 9.0\n.target sm_90\n.address_size 64\n{declarations}"));
     let symbol = m.symbols.values().find(|s| s.name == name).unwrap();
-    if let SymbolKind::Variable(v) = &symbol.kind { v.clone() } else { panic!() }
+    if let SymbolKind::Variable(v) = &symbol.kind { *v.clone() } else { panic!() }
 }
 
 #[test]

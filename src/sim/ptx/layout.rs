@@ -66,7 +66,7 @@ pub struct Layout {
 /// The variable that a symbol names, if it is one.
 pub fn variable(module: &Module, symbol: SymbolId) -> Option<&Variable> {
     match &module.symbols[symbol].kind {
-        SymbolKind::Variable(variable) => Some(variable),
+        SymbolKind::Variable(variable) => Some(variable.as_ref()),
         _ => None,
     }
 }

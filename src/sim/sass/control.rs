@@ -137,10 +137,18 @@ pub fn settle(warp: &mut Warp) {
 
 fn settle_once(warp: &mut Warp) -> bool {
     let waiting = warp.alive & !warp.running;
-    let mut free = 0;
-    for lane in lanes_of(waiting) {
+    let (mut free, mut left) = (0, waiting);
+    while let Some(lane) = lanes_of(left).next() {
+        left &= !(1 << lane);
         let met = match warp.wait[lane] {
-            Wait::Converge(bar) => converged(warp, waiting, lane, bar),
+            Wait::Converge(bar) => {
+                if let Some((here, met)) = together(warp, waiting, lane, bar) {
+                    left &= !here;
+                    free |= met;
+                    continue;
+                }
+                converged(warp, waiting, lane, bar)
+            }
             Wait::Warp(mask, _) => {
                 let same = |l: usize| matches!(warp.wait[l], Wait::Warp(m, _) if (m ^ mask) & warp.alive == 0);
                 mask & warp.alive & !warp.lanes_where(waiting, same) == 0
@@ -161,6 +169,23 @@ fn settle_once(warp: &mut Warp) -> bool {
     }
     warp.release(free);
     free != 0
+}
+
+/// The lanes that wait beside this one, and those of them that [`converged`] lets go: where all of
+/// them have one mask, as they mostly do, and no lane of it yields.
+fn together(warp: &Warp, waiting: u32, lane: usize, bar: u8) -> Option<(u32, u32)> {
+    let bars = &warp.bars[usize::from(bar)];
+    let (mask, pc) = (bars[lane], warp.pc[lane]);
+    let beside = |l: usize| warp.wait[l] == Wait::Converge(bar) && warp.pc[l] == pc;
+    let here = warp.lanes_where(waiting, beside);
+    let needed = mask & warp.alive;
+    let alike = warp.lanes_where(here, |l| bars[l] == mask) == here;
+    if !alike || needed & warp.yielded & warp.running != 0 {
+        return None;
+    }
+    // A lane outside of the mask has nobody beside it that expects it.
+    let met = if needed == 0 { here } else { here & mask };
+    Some((here, if needed & !here == 0 { met } else { 0 }))
 }
 
 /// Whether all lanes of this lane's mask wait beside it, have ended, or yield.

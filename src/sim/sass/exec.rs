@@ -175,7 +175,7 @@ impl Machine<'_> {
             Exec::Alu(alu) => {
                 let (pp, pq, pr) = (w.pred(code.pp), w.pred(code.pq), w.pred(code.pr));
                 let lanes = lowest_if_uniform(code, active);
-                let [a, b, c] = [&code.a, &code.b, &code.c].map(|src| w.gather(src, lanes));
+                let (a, b, c) = (w.gather(&code.a, lanes), w.gather(&code.b, lanes), w.gather(&code.c, lanes));
                 arithmetic(w, code, lanes, |lane| {
                     let bit = |mask: u32| mask >> lane & 1 != 0;
                     let (a, b, c) = (a[lane], b[lane], c[lane]);

@@ -26,6 +26,7 @@ use super::timing::{Timing, Use};
 use crate::sass::reuse::Cache;
 use crate::tables::latency::{Latency, LatencyClass, MOST_PAIRS, Needed, RegFile};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 
 /// Cycles from issue until the instruction's scoreboard counts.
 const COUNTED: u64 = 2;
@@ -56,7 +57,6 @@ impl Hazard {
 pub struct Timeline {
     /// The clock of the running group, and what is known to be complete.
     known: Known,
-    clocks: [u64; 32],
     flights: Flights,
     set: [u64; BOARDS],
     /// The cycle at which each scoreboard was last set, on the clock of the setting group.
@@ -66,14 +66,15 @@ pub struct Timeline {
     set_for: [u32; BOARDS],
     /// For each order (results of a class, or reads of a queue) the number issued so far.
     issued: Places,
-    /// Orders covered by settings: (scoreboard, setting, order, place).
-    covers: Vec<(u8, u64, u8, u64)>,
+    /// For each scoreboard the orders that its settings cover, in the order of the settings:
+    /// (setting, order, place).
+    covers: [VecDeque<(u64, u8, u64)>; BOARDS],
     cache: Cache,
     /// The cycle at which the first instruction of each pair was last issued, and its place.
     firsts: [Option<(u64, u32)>; MOST_PAIRS],
 }
 
-/// Most settings that are remembered: more than any scoreboard counts.
+/// Most settings of a scoreboard that are remembered: more than it counts.
 const MOST_COVERS: usize = 256;
 
 impl Timeline {
@@ -83,10 +84,10 @@ impl Timeline {
         let mut latest = 0;
         for lane in 0..32 {
             if from >> lane & 1 != 0 {
-                self.clocks[lane] = self.known.clock;
+                self.known.clocks[lane] = self.known.clock;
             }
             if to >> lane & 1 != 0 {
-                latest = latest.max(self.clocks[lane]);
+                latest = latest.max(self.known.clocks[lane]);
             }
         }
         self.known.clock = latest;
@@ -186,15 +187,13 @@ impl Timeline {
             return;
         }
         self.known.done[board] = setting;
-        let over = &mut self.known.over;
-        self.covers.retain(|(b, s, order, place)| {
-            let met = usize::from(*b) == board && *s <= setting;
-            if met {
-                let known = &mut over.0[usize::from(*order)];
-                *known = (*known).max(*place);
-            }
-            !met
-        });
+        let covers = &mut self.covers[board];
+        while covers.front().is_some_and(|cover| cover.0 <= setting)
+            && let Some((_, order, place)) = covers.pop_front()
+        {
+            let known = &mut self.known.over.0[usize::from(order)];
+            *known = (*known).max(place);
+        }
     }
 
     fn check_read(&self, latency: &Latency, read: &Use, lanes: u32, found: &mut Vec<Hazard>) {
@@ -298,16 +297,15 @@ impl Timeline {
     fn take_place(&mut self, order: usize, settings: [Setting; 2]) -> (u8, u64) {
         self.issued.0[order] += 1;
         let place = self.issued.0[order];
-        if settings == [None, None] {
-            return (order as u8, place);
+        for (board, number) in settings.into_iter().flatten() {
+            let covers = &mut self.covers[usize::from(board)];
+            // A setting covers everything before it; an older one still tells when a wait lets the
+            // last ones go on.
+            if covers.len() >= MOST_COVERS {
+                covers.pop_front();
+            }
+            covers.push_back((number, order as u8, place));
         }
-        let covers = settings.iter().flatten().map(|(board, number)| (*board, *number, order as u8, place));
-        // A setting covers everything before it; an older one still tells when a wait lets the last
-        // ones go on.
-        if self.covers.len() >= MOST_COVERS {
-            self.covers.remove(0);
-        }
-        self.covers.extend(covers);
         (order as u8, place)
     }
 

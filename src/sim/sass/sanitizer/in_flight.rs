@@ -5,6 +5,7 @@
 //! early for it. Completed accesses are dropped when the register is next accessed, so the lists
 //! stay short however long the program runs.
 
+use super::super::warp::{LANES, lanes_of};
 use super::timing::Use;
 use crate::tables::latency::{Needed, RegFile};
 
@@ -12,8 +13,8 @@ use crate::tables::latency::{Needed, RegFile};
 pub const BOARDS: usize = 7;
 /// That counter.
 pub const GROUPS: u8 = 6;
-/// No row of the tables requires a distance of more cycles than this.
-const SETTLED: u64 = 64;
+/// No row of the tables requires a distance of so many cycles (`control::in_flight`).
+const SETTLED: u64 = 40;
 
 /// Orders are numbered: first the results of each class, from here on the reads of each queue.
 pub const FIRST_QUEUE: usize = 64;
@@ -76,6 +77,8 @@ pub struct Flight {
 pub struct Known {
     /// Cycle at which the running group may issue next.
     pub clock: u64,
+    /// The clocks of the lanes that are not in the running group.
+    pub clocks: [u64; LANES],
     /// The last setting of each scoreboard that was waited for.
     pub done: [u64; BOARDS],
     /// For each order how many accesses are known to be complete.
@@ -92,10 +95,17 @@ impl Known {
         self.announced(f) || f.order.get().is_some_and(|(order, place)| self.over.0[usize::from(order)] >= place)
     }
 
-    /// Whether no instruction can come too early for a write any more; other groups have their own
-    /// clocks.
+    /// Whether the lanes of an access are all at a cycle that is so many behind it.
+    #[inline]
+    fn are_behind(&self, f: &Flight, cycles: u64, group: u32) -> bool {
+        let cycle = f.issue + cycles;
+        (f.lanes & group == 0 || self.clock >= cycle)
+            && lanes_of(f.lanes & !group).all(|lane| self.clocks[lane] >= cycle)
+    }
+
+    /// Whether no instruction can come too early for a write any more.
     fn is_past_write(&self, f: &Flight, group: u32) -> bool {
-        let settled = self.clock >= f.issue + SETTLED && f.lanes & !group == 0 && f.overtaken.is_none();
+        let settled = f.overtaken.is_none() && self.are_behind(f, SETTLED, group);
         let info = f.what.class.info();
         let never = f.settings == [Mark::default(); 2] && !info.announced && !info.late;
         settled && (never || self.announced(f))
@@ -103,8 +113,7 @@ impl Known {
 
     /// Whether no instruction can come too early for a read any more.
     fn is_past_read(&self, f: &Flight, group: u32) -> bool {
-        let passed = !f.what.scoreboard && self.clock >= f.issue + u64::from(f.what.longest);
-        passed && f.lanes & !group == 0 || self.is_done(f)
+        !f.what.scoreboard && self.are_behind(f, f.what.longest.into(), group) || self.is_done(f)
     }
 
     /// Why an access is too early that needs the distance `needed` after `f`; `None` if it is not.
