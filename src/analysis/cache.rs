@@ -80,8 +80,8 @@ impl<'a> PassCx<'a> {
         }
     }
 
-    /// Where many instructions were made since the last time, or PHIs are gone, drops those that are
-    /// in no block.
+    /// Where many instructions were made since the last time, or PHIs are gone, drops those that
+    /// are in no block.
     pub fn compact(&mut self) {
         let count = self.function.insts.len();
         let left = std::mem::replace(&mut self.was_ssa, self.function.ssa) && !self.function.ssa;

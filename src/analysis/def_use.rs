@@ -123,6 +123,8 @@ pub fn sets_stack_pointer(function: &Function, inst: InstId) -> bool {
 /// Replaces the operation and operands of an unguarded instruction; its position and source line
 /// stay.
 pub fn rewrite(function: &mut Function, inst: InstId, op: Op, args: &[(Role, Operand)]) {
-    function.remake(inst, op);
-    args.iter().for_each(|(role, operand)| function.set_arg(inst, *role, *operand));
+    let new = function.make(op);
+    args.iter().for_each(|(role, operand)| function.set_arg(new, *role, *operand));
+    function.insts[new].line = function.insts[inst].line;
+    function.insts[inst] = function.insts[new];
 }

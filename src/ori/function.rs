@@ -24,9 +24,6 @@ use std::collections::{BTreeMap, HashMap};
 /// Number of the stack pointer in the general register file.
 pub const STACK_POINTER: u16 = 1;
 
-/// Operands of most instructions.
-const COMMON_OPERANDS: usize = 8;
-
 /// A basic block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Block(u32);
@@ -559,17 +556,15 @@ impl Function {
         }
     }
 
-    /// Makes an instruction another one, with null operands and without a guard, of the same line.
+    /// Makes an instruction another one without operands and guard, in the place of its operands.
     pub fn remake(&mut self, inst: InstId, op: Op) {
-        let InstData { start, len, olds, line, .. } = self.insts[inst];
-        let (first, roles) = (start as usize, op.info().roles.len());
-        let room = usize::from(len) + usize::from(olds);
-        let start = if roles <= room { first } else { self.operands.len() };
-        if roles > room {
+        let InstData { start, len, line, .. } = self.insts[inst];
+        let (mut start, roles) = (start as usize, op.info().roles.len());
+        if roles > usize::from(len) {
+            start = self.operands.len();
             self.operands.resize(start + roles, Operand::NULL);
-        } else {
-            self.operands[first..first + roles].fill(Operand::NULL);
         }
+        self.operands[start..start + roles].fill(Operand::NULL);
         self.insts[inst] = InstData { line, ..Self::new_inst(op, start, roles) };
     }
 
@@ -582,7 +577,7 @@ impl Function {
         if kept.len() > self.insts.len() / 8 * 7 {
             return;
         }
-        let mut operands = Vec::with_capacity(self.operands.len().min(kept.len() * COMMON_OPERANDS));
+        let mut operands = Vec::new();
         for inst in &kept {
             let InstData { start, len, olds, .. } = self.insts[*inst];
             let (first, count) = (start as usize, usize::from(len) + usize::from(olds));
@@ -590,12 +585,10 @@ impl Function {
             operands.extend_from_slice(&self.operands[first..first + count]);
         }
         self.operands = operands;
-        let new = |inst: InstId| kept.binary_search(&inst).ok().map(InstId::new);
-        self.above_frame = self.above_frame.iter().filter_map(|inst| new(*inst)).collect();
+        let number = |inst: &InstId| kept.binary_search(inst).ok().map(InstId::new);
+        self.above_frame = self.above_frame.iter().filter_map(number).collect();
+        self.blocks.values_mut().flatten().for_each(|inst| *inst = number(inst).unwrap_or(*inst));
         self.insts.keep(&kept);
-        let mut numbers: SecondaryMap<InstId, InstId> = SecondaryMap::with_default(InstId::new(0));
-        kept.iter().enumerate().for_each(|(number, inst)| numbers[*inst] = InstId::new(number));
-        self.blocks.values_mut().flatten().for_each(|inst| *inst = numbers[*inst]);
     }
 
     /// A copy of an instruction with operands of its own, in no block yet.

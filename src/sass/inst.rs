@@ -84,9 +84,10 @@ impl Arg {
     pub fn imm(bits: u64) -> Arg {
         Arg::of(ArgKind::Imm, bits)
     }
-    /// Constant at a byte offset of a bank.
+    /// Constant at a byte offset of a bank, which is a signed 16-bit number in a word: the upper
+    /// half of a bank is below zero there.
     pub fn constant(bank: u8, offset: i32) -> Arg {
-        Arg { bank, ..Arg::of(ArgKind::Const, offset as i64 as u64) }
+        Arg { bank, ..Arg::of(ArgKind::Const, i64::from(offset as i16) as u64) }
     }
     /// Convergence barrier `n`.
     pub fn bar(n: u32) -> Arg {

@@ -282,3 +282,43 @@ fn facts_written_by_hand_give_ptxas_records() {
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Variables in shared memory, and the alignment of their section: that of the largest one, and 16
+/// where memory whose size the launch says follows.
+const SHARED: [(&str, &str, u64); 5] = [
+    ("", ".shared .u32 s;", 4),
+    (".shared .align 4 .b8 s[36];", "", 4),
+    ("", ".shared .align 4 .b8 s[36]; .shared .align 8 .b8 t[24];", 8),
+    ("", ".shared .v4 .f32 s;", 16),
+    (".extern .shared .align 4 .b8 t[];", ".shared .align 4 .b8 s[36];", 16),
+];
+
+#[test]
+fn static_shared_sections_are_aligned_as_ptxas_aligns_them() {
+    let alignment = |bytes: &[u8]| {
+        let header = elf::FileHeader64::<LE>::parse(bytes).map_err(|e| e.to_string())?;
+        let sections = header.sections(LE, bytes).map_err(|e| e.to_string())?;
+        let named = sections.iter().find(|s| sections.section_name(LE, s).is_ok_and(|n| n == b".nv.shared.k"));
+        named.map(|section| section.sh_addralign(LE)).ok_or("no section of shared memory".to_string())
+    };
+    let (ptxas, mut wrong) = (tool("ptxas"), Vec::new());
+    for (outside, inside, expected) in SHARED {
+        let more = if inside.contains(" t[") || outside.contains(" t[") { "st.shared.u32 [t], r;" } else { "" };
+        let body = format!(
+            "{outside}\n.visible .entry k(.param .u64 out) {{\n.reg .b32 r; .reg .b64 p; {inside}\n\
+             ld.param.u64 p, [out]; mov.u32 r, %tid.x; st.shared.u32 [s], r; {more} bar.sync 0;\n\
+             ld.shared.u32 r, [s]; st.global.u32 [p], r; ret;\n}}\n"
+        );
+        for target in ["75", "80", "90", "120"] {
+            let text = format!(".version 9.0\n.target sm_{target}\n.address_size 64\n{body}");
+            let ours = sassafras::compile::compile(&text, &Options::new(&format!("sm_{target}")));
+            let mut seen = vec![ours.map_err(|e| format!("{e:?}")).and_then(|ours| alignment(&ours.cubin))];
+            seen.extend(ptxas.as_ref().map(|ptxas| alignment(&compile(ptxas, &body, target, &[])?)));
+            if seen.iter().any(|seen| *seen != Ok(expected)) {
+                wrong
+                    .push(format!("sm_{target}, {outside} {inside}: ours, then ptxas's {seen:?}, expected {expected}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -119,3 +119,26 @@ fn ptxas_cubins_give_the_expected_numbers() {
     assert!(wrong.is_empty(), "{} launches went wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert!(stale.is_empty(), "listed, and not found: {stale:?}");
 }
+
+/// What calls begins with code of its own for sm_87: it reads a uniform register that nothing has
+/// written, and writes every convergence barrier through BMOV.32.
+#[test]
+fn what_ptxas_begins_calls_with_for_sm_87_is_executed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec");
+    let mut wrong = Vec::new();
+    for name in ["calls", "several_results", "stack_calls"] {
+        let file = LaunchFile::load(&folder.join(format!("{name}.ron"))).expect("a case");
+        let Some(tools) = Tools::of("87", &file.module) else { return };
+        for level in ["-O0", "-O3"] {
+            match compile(&tools, &file.module, "87", level) {
+                Ok(made) if !made.listing.contains("BMOV.32 B0, 0xffffffff") => {
+                    wrong.push(format!("{name} {level}: ptxas begins in another way"));
+                }
+                // From the words alone: the listing has no names for what such a BMOV reads.
+                Ok(made) => wrong.extend(check(&file, "87", &made, Decoder::Tables)),
+                Err(error) => wrong.push(error),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

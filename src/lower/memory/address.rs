@@ -148,7 +148,8 @@ impl Builder<'_> {
     /// Adds an offset that does not fit its field to the base.
     pub fn fitted(&mut self, place: Place) -> Place {
         let fits = match place.window {
-            Window::Bank(_) => (0..0x8000).contains(&place.offset),
+            // With an index the offset is signed; a vector is read word by word.
+            Window::Bank(_) => (0..0x8000 - 12).contains(&place.offset),
             Window::Global | Window::Generic if place.base == Operand::zero() => false,
             // Without a base register the offset is unsigned.
             _ if place.base == Operand::zero() => (0..1 << (OFFSET_BITS - 1)).contains(&place.offset),
@@ -195,8 +196,9 @@ impl Builder<'_> {
         match variable.space {
             Space::Global => {
                 let slot = self.globals.address_slot(id, &symbol.name);
+                let many = |_| Refusal::At(symbol.pos, "More addresses of variables than a constant bank holds".into());
+                let from = Operand::constant(4, u16::try_from(slot).map_err(many)?);
                 let pair = self.temp_pair();
-                let from = Operand::constant(4, slot as u16);
                 self.put(Op::LDC, &[SIZE_64], &[(Role::D, pair), (Role::C, from)]);
                 Ok((pair, 0))
             }

@@ -602,6 +602,11 @@ def const_array():
     return [launch("const_array", 1, 32, [OUT("u32", [100 * primes[t % 8] + small[t % 4] + 10000 for t in range(32)])])]
 
 
+def const_upper_half():
+    numbers = [5, 7, 11, 13]
+    return [launch("const_upper_half", 1, 32, [OUT("u32", [100 * numbers[t % 4] + 5 * 7 for t in range(32)])])]
+
+
 def wide_variable():
     words = [0x123456789ABCDEF0, 0, unsigned(-2, 64), 0, 0, 0, 95, 0]
     return [launch("wide_variable", 1, 1, [OUT("u64", words)])]
@@ -2166,7 +2171,7 @@ KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, private_calls, atomics32, atomics64, reductions,
-    local_array, const_array, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
+    local_array, const_array, const_upper_half, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
     matrix_products_kind, matrix_products_tiny,

@@ -10,7 +10,7 @@ use super::super::cluster::Remote;
 use super::super::code::{Access, AtomicOp, AtomicType, Exec, From, Space, Src};
 use super::super::mbarrier::{Act, Number};
 use super::super::tensor::{Mode, Tensor};
-use super::operands::{Builder, Kind};
+use super::operands::{BANK_MASK, Builder, Kind};
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
 
@@ -316,6 +316,7 @@ fn constant(b: &mut Builder, access: Access) -> Result<Exec, String> {
         return Err(format!("the simulator does not execute LDC.{word}"));
     }
     b.code.a = b.src(Role::A, false, Kind::Int)?;
-    b.code.off = c.val as i64;
+    let indexed = !matches!(b.code.a.from, From::Value(_));
+    b.code.off = if indexed { c.val as i64 } else { i64::from(c.val as u32 & BANK_MASK) };
     Ok(Exec::LoadConst { bank: c.bank, access })
 }

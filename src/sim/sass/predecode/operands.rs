@@ -9,6 +9,9 @@ use crate::sass::{Arg, ArgKind};
 use crate::tables::Role;
 use crate::tables::ori::Absent;
 
+/// The offsets of a bank: those in its upper half are below zero in a word.
+pub const BANK_MASK: u32 = 0xffff;
+
 /// How the modifiers of an operand act on its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -115,7 +118,8 @@ impl<'a> Builder<'a> {
             ArgKind::Imm => From::Value(src.fix(arg.val)),
             ArgKind::Const => {
                 let width = if wide { 8 } else { 4 };
-                let bytes = self.banks.slice(arg.bank, arg.val as u32, width).map_err(|fault| fault.what)?;
+                let bytes =
+                    self.banks.slice(arg.bank, arg.val as u32 & BANK_MASK, width).map_err(|fault| fault.what)?;
                 From::Value(src.fix(super::super::super::memory::load(bytes)))
             }
             kind => return Err(format!("a source in a {kind:?}")),
