@@ -13,7 +13,7 @@ use crate::ori::{Block, File, Function, InstId, Operand, STACK_POINTER, VReg};
 use crate::tables::registers::{Callee, Changes};
 use crate::tables::{Op, Role};
 use crate::threads::map_in_order;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Makes functions private, and their callers call them as such.
 pub fn prepare(lowered: &mut LoweredModule) {
@@ -106,7 +106,7 @@ pub fn compile<R: Send>(
 
 /// What an allocated function changes, with the functions that it calls.
 pub fn changes(function: &Function) -> Changes {
-    let mut changes = Changes::default();
+    let (mut changes, mut callees) = (Changes::default(), BTreeSet::new());
     for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
         function.for_each_def(*inst, |reg| {
             let data = &function.regs[reg];
@@ -114,10 +114,9 @@ pub fn changes(function: &Function) -> Changes {
                 changes.add(data.file.name(), number);
             }
         });
-        if let Some(callee) = function.callee(*inst) {
-            changes.join(Changes::of(callee));
-        }
+        callees.extend(function.callee(*inst));
     }
+    callees.into_iter().for_each(|callee| changes.join(Changes::of(callee)));
     changes
 }
 
@@ -163,16 +162,19 @@ fn zero_copies(function: &mut Function, block: Block, is_zero: impl Fn(&Function
 /// The same for the calls of private functions.
 fn move_return_addresses_of_calls(function: &mut Function) {
     for block in function.layout.clone() {
-        for at in (0..function.blocks[block].len()).rev() {
+        let mut gone = HashSet::new();
+        for at in 0..function.blocks[block].len() {
             let call = function.blocks[block][at];
             if matches!(function.callee(call), Some(Callee::Private(_))) {
-                move_return_address_of_call(function, block, at);
+                gone.extend(move_return_address_of_call(function, block, at));
             }
         }
+        function.blocks[block].retain(|inst| !gone.contains(inst));
     }
 }
 
-fn move_return_address_of_call(function: &mut Function, block: Block, at: usize) {
+/// Leaves the high word of a call's return address out; returns what makes it.
+fn move_return_address_of_call(function: &mut Function, block: Block, at: usize) -> Option<InstId> {
     let call = function.blocks[block][at];
     let (uses, defs) = function.extras(call);
     let (mut uses, defs) = (uses.to_vec(), defs.to_vec());
@@ -180,7 +182,7 @@ fn move_return_address_of_call(function: &mut Function, block: Block, at: usize)
         let fixed = |operand: &Operand| operand.as_reg().and_then(|reg| function.regs[reg].fixed) == Some(number);
         uses.iter().copied().find(fixed)
     });
-    let (Some(low), Some(high)) = (low.and_then(|operand| operand.as_reg()), high) else { return };
+    let (low, high) = (low?.as_reg()?, high?);
     function.regs[low].fixed = Some(RETURN_ADDRESS[0]);
     uses.retain(|operand| *operand != high);
     let new = function.make(Op::CALL);
@@ -189,12 +191,9 @@ fn move_return_address_of_call(function: &mut Function, block: Block, at: usize)
         function.set_arg(new, role.role, operand);
     }
     let old = function.insts[call];
-    (function.insts[new].mods, function.insts[new].guard) = (old.mods, old.guard);
-    function.insts[new].line = old.line;
+    (function.insts[new].mods, function.insts[new].guard, function.insts[new].line) = (old.mods, old.guard, old.line);
     function.set_extras(new, &uses, &defs);
     function.blocks[block][at] = new;
-    let made = |inst: &InstId| function.insts[*inst].op == Op::MOV && function.arg(*inst, Role::D) == high;
-    if let Some(made) = function.blocks[block][..at].iter().rposition(made) {
-        function.blocks[block].remove(made);
-    }
+    let makes = |inst: &InstId| function.insts[*inst].op == Op::MOV && function.arg(*inst, Role::D) == high;
+    function.blocks[block][..at].iter().rfind(|inst| makes(inst)).copied()
 }
