@@ -471,3 +471,21 @@ pub fn general_registers(function: &Function) -> std::collections::BTreeSet<u16>
     }
     used
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::Target;
+
+    /// Two general registers are for the count in the cubin.
+    #[test]
+    fn files_have_their_sizes() {
+        for (name, uniform) in [("sm_75", 63), ("sm_90", 63), ("sm_100", 80)] {
+            let mut function = Function::new("k", Target::by_name(name).unwrap());
+            assert_eq!(FILES.map(|file| limit(&function, file)), [253, uniform, 7, 7, 16, 16], "{name}");
+            assert_eq!(function.target.info().map(|info| info.ur_first), Some(4));
+            function.convention = Convention::Device;
+            assert_eq!(FILES.map(|file| limit(&function, file)), [253, 36, 7, 7, 6, 6], "{name}");
+        }
+    }
+}

@@ -1,12 +1,14 @@
 //! `tests/features.md`: every claim has one line, and every test that a line names exists.
 
+use sassafras::tables::encoding::{FORMS, forms_of};
 use sassafras::tables::legality::{Cell, Verdict};
 use sassafras::tables::targets::TARGETS;
+use sassafras::tables::{Op, Pass, Phase, Target};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Required claim numbers: prefix, first and last.
-const CLAIMS: [(&str, u32, u32); 2] = [("S3-", 1, 50), ("S1-", 36, 42)];
+const CLAIMS: [(&str, u32, u32); 5] = [("S0-", 1, 51), ("S1-", 1, 42), ("S2-", 1, 24), ("S3-", 1, 50), ("S4-", 1, 26)];
 
 #[test]
 fn every_claim_names_its_test_or_its_reason() {
@@ -59,4 +61,43 @@ fn s3_31_dot_products_are_native_from_sm_61_but_for_sm_62() {
         seen.insert(target.sm);
     }
     assert!([50, 52, 60, 61, 62, 70, 75, 80, 90, 100, 120].iter().all(|sm| seen.contains(sm)), "{seen:?}");
+}
+
+/// The phases about uniform registers, which are places alone.
+#[test]
+fn s0_3_the_phases_about_uniform_registers_have_their_names_and_places() {
+    let phases = [
+        (11, "ReplaceUniformsWithImm", 12),
+        (27, "AnalyzeUniformsForSpeculation", 30),
+        (74, "ConvertToUniformReg", 86),
+        (86, "InsertPseudoUseDefForConvUR", 101),
+    ];
+    for (number, name, order) in phases {
+        let phase = Phase::ALL.into_iter().find(|p| p.info().seed.first() == Some(&number)).unwrap();
+        assert_eq!((phase.name(), phase as u16, phase.info().built), (name, order, false));
+    }
+    let pass = Pass::by_name("uniform_registers").unwrap();
+    assert_eq!(pass.info().phase.name(), "OriPropagateVaryingSecond");
+}
+
+/// Which targets have which opcodes of the uniform datapath.
+#[test]
+fn s0_6_s0_7_and_s0_49_uniform_opcodes_have_their_targets() {
+    use Op::*;
+    let on = |op: Op, target: &Target| FORMS[forms_of(op)].iter().any(|form| form.is_on(target));
+    for target in TARGETS.iter().filter(|target| target.generation.is_some()) {
+        assert!(target.sm >= 75);
+        for op in [UIADD3, UIMAD, ULOP3, UISETP, USGXT, UPRMT, UPOPC, UBREV, UP2UR, UPLOP3, VOTEU, UMOV] {
+            assert!(on(op, target), "{} on {}", op.name(), target.name);
+        }
+        for op in [UFADD, UFFMA, UFSEL, UFSETP] {
+            assert_eq!(on(op, target), [120, 121].contains(&target.sm), "{} on {}", op.name(), target.name);
+        }
+        for op in [UTMALDG, UBLKCP] {
+            assert_eq!(on(op, target), target.sm >= 90, "{} on {}", op.name(), target.name);
+        }
+    }
+    for op in [UCLEA, UCVTA, ULEPC, UVIADD] {
+        assert!(!op.info().built, "{}", op.name());
+    }
 }

@@ -11,8 +11,9 @@ use sassafras::pass::{self, Event, PassControl};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::run::{How, Shape, run_as};
 use sassafras::tables::legal::Knob;
+use sassafras::tables::passes::When;
 use sassafras::tables::targets::TARGETS;
-use sassafras::tables::{Op, Phase, Slot, backend};
+use sassafras::tables::{Op, Pass, Phase, Slot, backend};
 use std::sync::Arc;
 
 /// A division of each kind that the tests use, of values that the compiler does not know.
@@ -115,6 +116,72 @@ fn alone(operation: &str, phase: &str, target: &str) -> String {
 
 fn seed(number: u16) -> Phase {
     Phase::ALL.into_iter().find(|p| p.info().seed.first() == Some(&number)).unwrap()
+}
+
+#[test]
+fn s2_1_and_s2_20_the_analysis_runs_twice_on_every_function() {
+    for (name, number) in [("divergence", 53), ("divergence.2", 70)] {
+        let info = Pass::by_name(name).unwrap().info();
+        assert!(info.phase == seed(number) && matches!(info.when, When::Always) && !info.optional, "{name}");
+    }
+    // The same code: both give a function the same flags, and they are not all alike.
+    let flags = |pass: &str| {
+        let text = "function k sm_90 ssa\nb0:\n  S2R d=r0 s=s33\n  LDC d=r1 c=c[0][0x210]\n  EXIT\n";
+        let mut function = text::parse(text).unwrap();
+        pass::run_one(&mut function, pass).unwrap();
+        text::print(&function)
+    };
+    assert!(flags("divergence").contains("\nuniform r1\n"));
+    assert_eq!(flags("divergence"), flags("divergence.2"));
+    // At every level, and with knob 487 off: nothing else writes a line `uniform` of general
+    // registers.
+    for target in ["sm_75", "sm_90", "sm_120"] {
+        for level in [0, 3] {
+            let mut asked = Options { opt_level: level, ..options(target) };
+            asked.knobs.set("487=0").unwrap();
+            assert!(after("OriPropagateVaryingFirst", target, asked).contains("\nuniform r0 "), "{target} -O{level}");
+        }
+    }
+}
+
+#[test]
+fn s2_23_s2_24_and_s4_26_phases_stand_in_the_published_order() {
+    let names = [
+        "GvnCse",
+        "OriReassociateAndCommon",
+        "ExtractShaderConstsFinal",
+        "OriReplaceEquivMultiDefMov",
+        "OriPropagateVaryingFirst",
+        "OriDoRematEarly",
+        "LateExpansion",
+        "SpeculativeHoistComInsts",
+        "RemoveASTToDefaultValues",
+        "GeneralOptimizeLate",
+        "OriLoopFusion",
+        "DoVTGMultiViewExpansion",
+        "OriPerformLiveDeadThird",
+        "OriRemoveRedundantMultiDefMov",
+        "OriDoPredication",
+        "LateOriCommoning",
+        "GeneralOptimizeLate2",
+        "OriHoistInvariantsLate",
+        "DoKillMovement",
+        "DoTexMovement",
+        "OriDoRemat",
+        "OriPropagateVaryingSecond",
+        "OptimizeSyncInstructions",
+        "ConvertToUniformReg",
+    ];
+    let phases: Vec<Phase> = (49..=71).chain([74]).map(seed).collect();
+    assert_eq!(phases.iter().map(|phase| phase.name()).collect::<Vec<_>>(), names);
+    assert!(phases.is_sorted());
+    let early = [33, 34, 35].map(seed);
+    let published = ["OriPerformLiveDeadSecond", "ExtractShaderConstsFirst", "OriHoistInvariantsEarly"];
+    assert_eq!(early.map(Phase::name), published);
+    let at = |number| Phase::ALL.into_iter().position(|phase| phase == seed(number)).unwrap();
+    for [before, here, behind] in [[33, 34, 35], [50, 51, 52], [52, 53, 54], [69, 70, 71]] {
+        assert_eq!([at(before) + 1, at(here) + 1], [at(here), at(behind)], "{here}");
+    }
 }
 
 /// A function after phases 77 and 78.

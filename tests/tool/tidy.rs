@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each folder of `src/`, the folders it may import. A folder may always import itself.
-const IMPORTS: [(&str, &[&str]); 33] = [
+const IMPORTS: [(&str, &[&str]); 34] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -13,7 +13,8 @@ const IMPORTS: [(&str, &[&str]); 33] = [
     ("lower", &["ptx", "ori", "tables", "diag", "cubin"]),
     ("analysis", &["ori", "tables"]),
     ("legal", &["analysis", "ori", "tables"]),
-    ("helper", &["alloc", "diag", "legal", "lower", "ori", "pass", "pipeline", "ptx", "tables"]),
+    ("interprocedural", &["analysis", "legal", "lower", "ori", "tables", "threads"]),
+    ("helper", &["alloc", "diag", "interprocedural", "legal", "lower", "ori", "pass", "pipeline", "ptx", "tables"]),
     ("opt", &["analysis", "ori", "tables"]),
     ("alloc", &["analysis", "ori", "tables"]),
     ("group", &["analysis", "ori", "tables"]),
@@ -38,6 +39,7 @@ const IMPORTS: [(&str, &[&str]); 33] = [
             "debug",
             "diag",
             "helper",
+            "interprocedural",
             "legal",
             "lower",
             "ori",
