@@ -1,7 +1,7 @@
 //! Interprocedural register allocation: private functions, whose callers know what they change.
 //!
-//! A function of a whole program is private if it is only called by name and calls no function but
-//! private ones and the driver's. It saves no registers, and takes its return address in one word.
+//! A function of a whole program is private if it is only called by name, calls no function but
+//! private ones and the driver's, and stands on top of few of them ([`DEEPEST`]). It saves no registers, and takes its return address in one word.
 //! It is compiled before its callers, which keep their values in the registers that it leaves
 //! alone. All other functions follow the calling convention; where one of them calls a private
 //! function, it saves what that changes.
@@ -14,6 +14,10 @@ use crate::tables::registers::{Callee, Changes};
 use crate::tables::{Op, Role};
 use crate::threads::map_in_order;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Calls of private functions below one another. Each keeps a return address at least in registers
+/// that those below leave alone.
+const DEEPEST: usize = 8;
 
 /// Makes functions private, and their callers call them as such.
 pub fn prepare(lowered: &mut LoweredModule) {
@@ -53,7 +57,7 @@ fn levels(lowered: &LoweredModule) -> HashMap<String, usize> {
     let mut ready: Vec<&str> = callees.keys().copied().filter(|name| left[name] == 0).collect();
     let mut levels = HashMap::new();
     let mut level = 0;
-    while !ready.is_empty() {
+    while !ready.is_empty() && level < DEEPEST {
         let mut next = Vec::new();
         for name in ready.into_iter().filter(|name| !bound.contains(name)) {
             levels.insert(name.to_string(), level);
