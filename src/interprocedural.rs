@@ -1,10 +1,10 @@
 //! Interprocedural register allocation: private functions, whose callers know what they change.
 //!
 //! A function of a whole program is private if it is only called by name, calls no function but
-//! private ones and the driver's, and stands on top of few of them ([`DEEPEST`]). It saves no registers, and takes its return address in one word.
-//! It is compiled before its callers, which keep their values in the registers that it leaves
-//! alone. All other functions follow the calling convention; where one of them calls a private
-//! function, it saves what that changes.
+//! private ones and the driver's, and stands on top of few of them ([`DEEPEST`]). It saves no
+//! registers, and takes its return address in one word. It is compiled before its callers, which
+//! keep their values in the registers that it leaves alone. All other functions follow the calling
+//! convention; where one of them calls a private function, it saves what that changes.
 
 use crate::analysis::def_use::rewrite;
 use crate::legal::RETURN_ADDRESS;
