@@ -475,17 +475,22 @@ pub fn general_registers(function: &Function) -> std::collections::BTreeSet<u16>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Target;
+    use crate::tables::targets::TARGETS;
+    use std::collections::BTreeSet;
 
     /// Two general registers are for the count in the cubin.
     #[test]
     fn files_have_their_sizes() {
-        for (name, uniform) in [("sm_75", 63), ("sm_90", 63), ("sm_100", 80)] {
-            let mut function = Function::new("k", Target::by_name(name).unwrap());
-            assert_eq!(FILES.map(|file| limit(&function, file)), [253, uniform, 7, 7, 16, 16], "{name}");
-            assert_eq!(function.target.info().map(|info| info.ur_first), Some(4));
+        let mut uniform = BTreeSet::new();
+        for (target, info) in TARGETS.iter().filter_map(|target| Some((target, target.info()?))) {
+            let mut function = Function::new("k", target);
+            let sizes = |function: &Function| FILES.map(|file| limit(function, file));
+            assert_eq!(sizes(&function), [253, info.ur_count as i32, 7, 7, 16, 16], "{}", target.name);
+            assert_eq!(info.ur_first, 4);
+            uniform.insert(info.ur_count);
             function.convention = Convention::Device;
-            assert_eq!(FILES.map(|file| limit(&function, file)), [253, 36, 7, 7, 6, 6], "{name}");
+            assert_eq!(sizes(&function), [253, 36, 7, 7, 6, 6], "{}", target.name);
         }
+        assert_eq!(uniform, BTreeSet::from([63, 80]));
     }
 }

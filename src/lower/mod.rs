@@ -231,9 +231,13 @@ fn lower_all(
     let warnings = warnings.chain(infos.into_iter().map(Diagnostic::info)).collect();
     let pointers = calls.pointers.iter().map(|id| module.functions[*id].name.clone()).collect();
     if !object {
+        // Each function of the kernel with most of them has its share of what the tables leave.
+        let tables = bank2.next_multiple_of(8);
+        let left = BankConstants::BYTES.saturating_sub(tables as usize) / BankConstants::bytes(1);
+        let most = left / (1 + functions.iter().map(|entry| entry.pieces.len()).max().unwrap_or(0));
         for lowered in functions.iter_mut().chain(&mut devices) {
-            let start = if lowered.branch_bank { bank2.next_multiple_of(8) } else { 0 };
-            lowered.function.constants = Some(BankConstants { start, values: Vec::new() });
+            let start = if lowered.branch_bank { tables } else { 0 };
+            lowered.function.constants = Some(BankConstants { start, most, values: Vec::new() });
         }
     }
     Ok(LoweredModule {

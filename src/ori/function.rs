@@ -213,6 +213,8 @@ pub struct BankConstants {
     /// Byte offset of the first, behind the branch tables. A merged section may have another
     /// (`pipeline::merge_functions`).
     pub start: u32,
+    /// How many there may be, so that those of a kernel and its functions fit the bank.
+    pub most: usize,
     /// The values, each once.
     pub values: Vec<u64>,
 }
@@ -221,11 +223,14 @@ impl BankConstants {
     /// The bank, which also has the branch tables.
     pub const BANK: u8 = 2;
 
-    /// The operand that reads a value, which is added if it is new; `None` if the bank is full.
+    /// Bytes of a bank.
+    pub const BYTES: usize = 1 << 16;
+
+    /// The operand that reads a value, which is added if it is new; `None` if there are too many.
     pub fn operand(&mut self, value: u64) -> Option<Operand> {
         let known = self.values.iter().position(|known| *known == value);
         let index = known.unwrap_or(self.values.len());
-        let offset = u16::try_from(self.start as usize + Self::bytes(index)).ok()?;
+        let offset = u16::try_from(self.start as usize + Self::bytes(index)).ok().filter(|_| index < self.most)?;
         if known.is_none() {
             self.values.push(value);
         }

@@ -141,6 +141,7 @@ pub fn link(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -
         at += code.bytes.len() as u64;
     }
     let starts: HashMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
+    linked.constants.most = BankConstants::BYTES;
     linked.constants.start = pieces.iter().map(|(_, code)| code.constants.start).max().unwrap_or(0);
     for ((name, code), start) in pieces.iter().zip(&linked.starts) {
         linked.bytes.extend(&code.bytes);

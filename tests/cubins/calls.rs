@@ -197,3 +197,26 @@ fn predicates_are_passed() {
     sassafras::sim::ptx::run(&parsed, "k", shape, &mut args).expect("interpreted");
     assert_eq!(words(&args), expected);
 }
+
+/// Seven thousand constants each in an entry and in a function that it calls: together more than
+/// the compiler's bank has room for. The rest stays in registers.
+#[test]
+fn constants_of_a_kernel_and_its_functions_share_the_bank() {
+    let sums = |high: u32| -> String {
+        (1..7000).map(|i| format!("fma.rn.f64 %d1, %d1, %d2, 0d3F{high:02X}{i:012X};\n")).collect()
+    };
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n\
+         .func (.param .f64 r) f(.param .f64 a)\n{{\n.reg .f64 %d1, %d2;\nld.param.f64 %d1, [a];\n\
+         mul.f64 %d2, %d1, %d1;\n{}st.param.f64 [r], %d1;\nret;\n}}\n\
+         .visible .entry k(.param .u64 p)\n{{\n.reg .f64 %d1, %d2;\n.reg .u64 %p;\nld.param.u64 %p, [p];\n\
+         ld.global.f64 %d1, [%p];\nmul.f64 %d2, %d1, %d1;\n{}\
+         {{ .param .f64 a; .param .f64 b; st.param.f64 [a], %d1; call (b), f, (a); ld.param.f64 %d1, [b]; }}\n\
+         st.global.f64 [%p], %d1;\nret;\n}}\n",
+        sums(0x11),
+        sums(0x22),
+    );
+    let output = compile(&text, &Options::new("sm_80")).unwrap_or_else(|e| panic!("{}", e[0].message));
+    let bytes = output.functions[0].constant2_bytes;
+    assert!((32_768..=65_536).contains(&bytes), "{bytes}");
+}

@@ -101,12 +101,14 @@ fn changes(list: &str) -> Option<(String, Changes)> {
     parts.next().is_none().then_some((name, Changes { general: words, uniform }))
 }
 
-/// `START,VALUE,VALUE`: what the code reads from the compiler's constant bank.
+/// `START:MOST,VALUE,VALUE`: what the code reads from the compiler's constant bank.
 fn constants(list: &str) -> Option<BankConstants> {
     let (start, rest) = list.split_once(',').unwrap_or((list, ""));
     let values = rest.split(',').filter(|text| !text.is_empty());
     let values = values.map(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
-    Some(BankConstants { start: start.parse().ok()?, values: values.collect::<Option<_>>()? })
+    let (start, most) = start.split_once(':')?;
+    let (start, most) = (start.parse().ok()?, most.parse().ok()?);
+    Some(BankConstants { start, most, values: values.collect::<Option<_>>()? })
 }
 
 fn block_of(label: &str) -> Result<Block, String> {

@@ -86,7 +86,7 @@ fn attributes(function: &Function, out: &mut String) {
         let _ = write!(out, " changes={name}:{d:x}:{c:x}:{b:x}:{a:x}:{uniform}");
     }
     if let Some(constants) = &function.constants {
-        let _ = write!(out, " constants={}", constants.start);
+        let _ = write!(out, " constants={}:{}", constants.start, constants.most);
         constants.values.iter().for_each(|value| {
             let _ = write!(out, ",{value:#x}");
         });
