@@ -4,6 +4,7 @@
 //! operand is a register tuple. A function is a list of blocks of instruction ids; instructions,
 //! operands, registers and tuples are in arenas of the function.
 
+pub mod bank_constants;
 pub mod build;
 pub mod cfg;
 pub mod code;
@@ -25,10 +26,10 @@ pub mod text;
 pub mod verify;
 pub mod watched;
 
+pub use bank_constants::BankConstants;
 pub use code::Code;
 pub use function::{
-    BankConstants, Block, Convention, File, Function, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol,
-    VReg, VecId,
+    Block, Convention, File, Function, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol, VReg, VecId,
 };
 pub use operand::{Kind, Operand};
 

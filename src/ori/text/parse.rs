@@ -1,8 +1,9 @@
 //! The parser.
 
 use super::FILES;
+use crate::ori::bank_constants::BankConstants;
 use crate::ori::function::{
-    BankConstants, Block, ControlWord, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg,
+    Block, ControlWord, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg,
 };
 use crate::ori::operand::Operand;
 use crate::tables::elf::RelocRole;
