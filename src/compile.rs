@@ -737,7 +737,7 @@ fn isa_class(module: &crate::ptx::ast::Module, functions: &[cubin::Function]) ->
     bodies.flatten().map(statement_class).max().unwrap_or(0).max(if reconfigures { 2 } else { 0 })
 }
 
-/// Frees the labels and instructions that nobody asks for behind lowering: those that decide
+/// Frees the labels, and the instructions that nobody asks for behind lowering: those that decide
 /// neither the class of the module nor an attribute of it.
 fn forget_lowered(module: &mut crate::ptx::ast::Module) {
     use crate::ptx::ast::Statement;
@@ -746,9 +746,10 @@ fn forget_lowered(module: &mut crate::ptx::ast::Module) {
         Statement::Instruction(_) => statement_class(statement) > 0 || asks_kind(statement),
         Statement::Location(_) | Statement::Pragma(_) => true,
     };
-    for body in module.functions.values_mut().filter_map(|function| function.body.as_mut()) {
-        body.retain(asked);
-        body.shrink_to_fit();
+    for function in module.functions.values_mut() {
+        function.labels = Default::default();
+        let Some(body) = &mut function.body else { continue };
+        *body = std::mem::take(body).into_iter().filter(asked).collect();
     }
 }
 

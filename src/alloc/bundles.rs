@@ -152,9 +152,10 @@ impl Classes {
     ///
     /// A fixed register that cannot have its number.
     pub fn new(function: &Function, ranges: &mut Ranges, barred: Barred, same: Same) -> Result<Classes, String> {
+        let count = function.regs.keys().filter(|reg| !ranges.of[*reg].is_empty()).count();
         let mut classes = Classes {
             place: table_of(function.regs.len(), (NOWHERE, 0)),
-            classes: Vec::with_capacity(function.regs.len()),
+            classes: Vec::with_capacity(count),
             end: ranges.end,
             occupied: Occupied::new(ranges.end),
             barred,

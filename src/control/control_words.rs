@@ -211,7 +211,7 @@ impl Scheduler<'_> {
                 let same = round > 0 && !std::mem::take(&mut room.changed) && !huge;
                 room.known = same.then_some(states);
             }
-            if !self.fixpoint() {
+            if !self.fixpoint(huge) {
                 return false;
             }
             let more = self.edges(function, round);
@@ -223,8 +223,9 @@ impl Scheduler<'_> {
         false
     }
 
-    /// Returns whether the fixpoint was reached within [`MOST_VISITS`].
-    fn fixpoint(&mut self) -> bool {
+    /// Returns whether the fixpoint was reached within [`MOST_VISITS`]. Of the states at the ends of
+    /// the blocks of a huge function only what [`Scheduler::edges`] asks for is kept.
+    fn fixpoint(&mut self, huge: bool) -> bool {
         let mut work: BTreeSet<usize> = (0..self.cfg.rpo.len()).collect();
         let mut visits = 0;
         while let Some(number) = work.pop_first() {
@@ -239,7 +240,7 @@ impl Scheduler<'_> {
                     work.insert(self.cfg.number[succ]);
                 }
             }
-            end.trim();
+            end.trim(huge);
             self.rooms[block].end = end;
         }
         true

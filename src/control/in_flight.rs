@@ -170,13 +170,14 @@ impl State {
         }
     }
 
-    /// Frees the memory of entries that no longer matter.
-    pub fn trim(&mut self) {
-        if self.list.len() < LARGE {
+    /// Frees the memory of entries that no longer matter; where `fixed`, keeps those alone that
+    /// complete by age.
+    pub fn trim(&mut self, fixed: bool) {
+        if self.list.len() < LARGE && !fixed {
             return;
         }
         let clock = self.clock;
-        self.list.retain(|e| e.matters(clock));
+        self.list.retain(|e| e.matters(clock) && !(fixed && e.announced));
         self.list.shrink_to_fit();
     }
 
@@ -184,7 +185,7 @@ impl State {
     pub fn join(&mut self, other: &State) -> bool {
         let apart = self.clock - other.clock;
         if self.list.is_empty() {
-            self.list.reserve(other.list.len());
+            self.list.reserve_exact(other.list.len());
             self.list.extend(other.entries().map(|(_, e)| Entry { issued: e.issued + apart, ..*e }));
             return !self.list.is_empty();
         }
@@ -209,6 +210,8 @@ impl State {
     fn insert(&mut self, new: &[Entry]) {
         let Some(last) = new.last() else { return };
         let mut known = self.list.len();
+        // A state is kept for each block, and rarely grows again.
+        self.list.reserve_exact(new.len());
         self.list.resize(known + new.len(), *last);
         let mut to = self.list.len();
         for entry in new.iter().rev() {

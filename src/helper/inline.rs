@@ -45,7 +45,7 @@ pub fn splice(module: &mut Module, target: &Target) -> Result<(), Vec<Diagnostic
                 Err(message) => errors.push(Diagnostic::error(call.pos, message)),
             }
         }
-        module.functions[id].body = Some(out);
+        module.functions[id].body = Some(out.into());
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

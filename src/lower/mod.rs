@@ -270,6 +270,10 @@ struct Lowering<'a> {
     places: HashMap<Instance, usize>,
 }
 
+/// Functions of a module from which on it counts what each leaves empty: all are lowered before the
+/// first is compiled.
+const MANY: usize = 1000;
+
 impl Lowering<'_> {
     /// Lowers an entry and the device functions behind it.
     fn entry(&mut self, id: FunctionId) -> Option<LoweredFunction> {
@@ -370,8 +374,12 @@ impl Lowering<'_> {
         }
         let uses = self.calls.uses(id);
         let callees = uses.callees.iter().filter(|c| self.module.functions[**c].body.is_some());
+        let mut function = builder.finish();
+        if self.module.functions.len() > MANY {
+            function.shrink();
+        }
         LoweredFunction {
-            function: builder.finish(),
+            function,
             kernel: source.is_entry,
             binding: module::layout::binding_of(source.linkage),
             params: places.params,

@@ -281,6 +281,16 @@ pub struct Function {
     pub watched: Option<Box<super::watched::Watched>>,
 }
 
+/// Operands from which on their list grows by an eighth instead of twofold.
+const HUGE: usize = 1 << 18;
+
+/// Makes room for more operands in a huge list; others grow by themselves.
+fn make_room(operands: &mut Vec<Operand>, more: usize) {
+    if operands.len() >= HUGE && operands.capacity() - operands.len() < more {
+        operands.reserve_exact(more.max(operands.len() / 8));
+    }
+}
+
 impl Function {
     /// A function without blocks.
     pub fn new(name: &str, target: &'static Target) -> Function {
@@ -329,6 +339,23 @@ impl Function {
         (self.blocks, self.insts, self.regs, self.vectors) = Default::default();
         (self.layout, self.vector_regs, self.operands, self.pool) = Default::default();
         (self.vector_index, self.pool_index) = Default::default();
+    }
+
+    /// Drops the room for more of everything.
+    pub fn shrink(&mut self) {
+        self.blocks.values_mut().for_each(Vec::shrink_to_fit);
+        self.blocks.shrink_to_fit();
+        self.layout.shrink_to_fit();
+        self.insts.shrink();
+        self.regs.shrink_to_fit();
+        self.vectors.shrink_to_fit();
+        self.vector_regs.shrink_to_fit();
+        self.vector_index.shrink_to_fit();
+        self.operands.shrink_to_fit();
+        self.pool.shrink_to_fit();
+        self.pool_index.shrink_to_fit();
+        self.symbols.shrink_to_fit();
+        self.symbol_index.shrink_to_fit();
     }
 
     /// A new block at the end of the layout.
@@ -484,6 +511,7 @@ impl Function {
     /// Creates an instruction with null operands, in no block yet.
     pub fn make(&mut self, op: Op) -> InstId {
         let start = self.operands.len();
+        make_room(&mut self.operands, op.info().roles.len());
         self.operands.resize(start + op.info().roles.len(), Operand::NULL);
         self.push(op, start)
     }
@@ -492,6 +520,7 @@ impl Function {
     /// yet.
     pub fn make_with(&mut self, op: Op, operands: &[Operand]) -> InstId {
         let start = self.operands.len();
+        make_room(&mut self.operands, operands.len());
         self.operands.extend_from_slice(operands);
         self.push(op, start)
     }
@@ -600,6 +629,7 @@ impl Function {
     pub fn set_extras(&mut self, inst: InstId, uses: &[Operand], defs: &[Operand]) {
         let args = self.args(inst).to_vec();
         let start = self.operands.len() as u32;
+        make_room(&mut self.operands, args.len() + uses.len() + defs.len());
         self.operands.extend(args);
         self.operands.extend_from_slice(uses);
         self.operands.extend_from_slice(defs);

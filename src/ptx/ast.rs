@@ -207,7 +207,7 @@ pub struct Function {
     /// the body.
     pub variables: Vec<SymbolId>,
     /// `None`: declared only.
-    pub body: Option<Vec<Statement>>,
+    pub body: Option<Box<[Statement]>>,
     /// The closing brace of the body, or the `;` of a declaration.
     pub end: Pos,
 }

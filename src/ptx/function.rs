@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
             let mut body = self.function_body();
             // A file may have a million of them.
             body.shrink_to_fit();
-            function.body = Some(body);
+            function.body = Some(body.into());
             function.end = self.pos();
             // A missing closing brace is possible only at the end of the file, where it has been
             // reported.
