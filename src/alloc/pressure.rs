@@ -2,8 +2,8 @@
 //! registers.
 //!
 //! Sweeps over the live ranges of a file in order of their starts. Where too many are live, it
-//! spills the column with the least access cost per point of its length, together with the columns
-//! that are always accessed with it. A column without a spillable register is never chosen.
+//! spills the column with the least access cost for each later point at which too many live,
+//! together with the columns that are always accessed with it. A column without a spillable register is never chosen.
 //! Conflicts that the sweep cannot see (alignment, calls) are left to `assign`.
 
 use super::FILES;
@@ -16,6 +16,9 @@ use crate::ori::{File, VReg};
 use cranelift_entity::SecondaryMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// Columns up to which each is looked at to find the one to spill.
+const MOST_COMPARED: usize = 2048;
 
 /// No column: the start of a zone.
 const NONE: u32 = u32::MAX;
@@ -131,6 +134,7 @@ impl Choice {
         let open = |zone: &Zone| Mask::below(zone.registers as i32).minus(closed).iter().count() as u32;
         let zones: &[Zone] = if file == File::R { &classes.barred.zones } else { &[] };
         let zones: Vec<(Range, u32)> = zones.iter().map(|z| (z.points, open(z).min(available))).collect();
+        let mut crowded = Crowded::new(&starts, available, &zones, (classes.end, self.columns.len()));
         starts.extend(zones.iter().map(|((from, _), _)| (*from, *from, NONE)));
         sort_by_point(&mut starts, |start| start.0);
         starts.chunk_by_mut(|a, b| a.0 == b.0).for_each(|same| same.sort_unstable());
@@ -147,9 +151,10 @@ impl Choice {
                     continue;
                 }
                 live.enter(end, number, &self.columns[number as usize]);
+                crowded.enter(number, (start, end));
             }
             while live.count > available {
-                let Some(worst) = live.cheapest(start, &self.columns) else { break };
+                let Some(worst) = live.cheapest(start, &self.columns, &crowded) else { break };
                 let class = &classes.classes[self.columns[worst as usize].class as usize];
                 let partners: Vec<usize> = self.partners(worst as usize, class).collect();
                 for n in partners {
@@ -158,6 +163,59 @@ impl Choice {
                 }
             }
         }
+    }
+}
+
+/// The points at which more live than there are registers.
+struct Crowded {
+    /// How many of them come before each point.
+    before: Vec<u32>,
+    /// How many a column's ranges behind its current one have, by column number.
+    later: Vec<u32>,
+}
+
+impl Crowded {
+    /// From the ranges of the columns and the zones in which fewer registers are available, for this
+    /// many points and columns.
+    fn new(
+        ranges: &[(u32, u32, u32)],
+        available: u32,
+        zones: &[(Range, u32)],
+        (end, columns): (u32, usize),
+    ) -> Crowded {
+        let mut changes = vec![0i32; end as usize + 2];
+        for (from, to, _) in ranges {
+            changes[*from as usize] += 1;
+            changes[*to as usize] -= 1;
+        }
+        let (mut now, mut count, mut zones) = (0, 0, zones.iter().peekable());
+        let before = changes.into_iter().enumerate().map(|(point, change)| {
+            while zones.next_if(|((_, to), _)| *to as usize <= point).is_some() {}
+            let zone = zones.peek().filter(|((from, _), _)| *from as usize <= point);
+            let before = count;
+            now += change;
+            count += u32::from(now > zone.map_or(available, |zone| zone.1) as i32);
+            before
+        });
+        let mut crowded = Crowded { before: before.collect(), later: vec![0; columns] };
+        for (from, to, number) in ranges {
+            crowded.later[*number as usize] += crowded.between(*from, *to);
+        }
+        crowded
+    }
+
+    fn between(&self, from: u32, to: u32) -> u32 {
+        self.before[to as usize] - self.before[from as usize]
+    }
+
+    /// A column begins its next range.
+    fn enter(&mut self, number: u32, (from, to): Range) {
+        self.later[number as usize] -= self.between(from, to);
+    }
+
+    /// How many there are from a point on at which a column lives.
+    fn left(&self, number: u32, point: u32, end: u32) -> u32 {
+        self.between(point, end) + self.later[number as usize]
     }
 }
 
@@ -190,6 +248,8 @@ fn peaks(classes: &Classes) -> [u32; FILES.len()] {
 struct Live {
     count: u32,
     ends: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Those that may be spilled; some may have left.
+    list: Vec<u32>,
     /// By cost per length, as the bits of a positive float, which have the same order.
     cheap: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// End of the current range of a column, by column number.
@@ -210,11 +270,25 @@ impl Live {
         self.until[VReg::from_u32(number)] = end;
         self.ends.push(Reverse((end, number)));
         if info.spillable {
+            self.list.push(number);
             self.cheap.push(Reverse((info.density.to_bits(), number, end)));
         }
     }
 
-    fn cheapest(&mut self, point: u32, columns: &[Info]) -> Option<u32> {
+    /// The one that costs least for each crowded point from here on; of very many the one that
+    /// costs least for its length.
+    fn cheapest(&mut self, point: u32, columns: &[Info], crowded: &Crowded) -> Option<u32> {
+        let until = &self.until;
+        if self.list.len() <= MOST_COMPARED || self.count <= MOST_COMPARED as u32 / 2 {
+            let end = |number: &u32| until[VReg::from_u32(*number)];
+            self.list.retain(|number| end(number) > point && !columns[*number as usize].chosen);
+            let key = |number: &u32| {
+                let left = crowded.left(*number, point, end(number)).max(1);
+                (columns[*number as usize].cost / f64::from(left), *number)
+            };
+            let best = self.list.iter().map(key).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            return best.map(|(_, number)| number);
+        }
         while let Some(Reverse((_, number, end))) = self.cheap.pop() {
             if end > point && !columns[number as usize].chosen {
                 return Some(number);
