@@ -64,7 +64,7 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     // WARPGROUP.DEPBAR waits for products of warp groups.
     let product =
         Latency::of(target).is_some_and(|l| l.class_of(op, &function.insts[inst].mods) == LatencyClass::Group);
-    let (result, read) = (result && !product, read && !product);
+    let (result, read) = (result && !product, read && !product && !op.has(Prop::NoReadBarrier));
     ControlWord {
         stall: if product {
             LONGEST
