@@ -9,7 +9,7 @@
 
 use super::FILES;
 use super::interference::{Mask, Occupied};
-use super::ranges::{Gone, Range, RangeList, Ranges, crosses, merge, overlaps};
+use super::ranges::{Gone, Range, RangeList, Ranges, crosses, merge};
 use super::same_values::Same;
 use super::zones::Zone;
 use crate::analysis::Loops;
@@ -79,7 +79,10 @@ impl Barred {
             }
         }
         if file == File::R {
-            let touched = self.zones.iter().filter(|zone| overlaps(&[zone.points], ranges));
+            let touched = ranges.iter().flat_map(|range| {
+                let from = self.zones.partition_point(|zone| zone.points.1 <= range.0);
+                self.zones[from..].iter().take_while(|zone| zone.points.0 < range.1)
+            });
             let least = touched.map(|zone| zone.registers).min();
             closed = least.map_or(closed, |least| closed.or(Mask::below(256).minus(Mask::below(least as i32))));
         }

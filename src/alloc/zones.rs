@@ -35,8 +35,21 @@ pub fn zones(function: &Function) -> Vec<Zone> {
         zones.push(Zone { points: (from, 2 * first), registers: now });
     }
     zones.retain(|zone| zone.points.0 < zone.points.1);
+    join(&mut zones);
     zones.iter_mut().for_each(|zone| zone.registers = zone.registers.saturating_sub(EXTRA_REGISTERS));
     zones
+}
+
+/// Joins neighbours with the same number: there are as few zones as changes, not as many as blocks,
+/// since each range of a value asks for its zones.
+fn join(zones: &mut Vec<Zone>) {
+    zones.dedup_by(|next, zone| {
+        let same = next.registers == zone.registers && next.points.0 == zone.points.1;
+        if same {
+            zone.points.1 = next.points.1;
+        }
+        same
+    });
 }
 
 /// The number at the start of each block: the least of its predecessors.
@@ -57,4 +70,18 @@ fn at_starts(function: &Function, entry: u32) -> SecondaryMap<Block, Option<u32>
         }
     }
     starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_of_one_number_are_one() {
+        let of = |points, registers| Zone { points, registers };
+        let mut zones = vec![of((0, 4), 40), of((4, 6), 40), of((6, 10), 232), of((12, 14), 232), of((14, 20), 232)];
+        join(&mut zones);
+        let found: Vec<_> = zones.iter().map(|zone| (zone.points, zone.registers)).collect();
+        assert_eq!(found, [((0, 6), 40), ((6, 10), 232), ((12, 20), 232)]);
+    }
 }
