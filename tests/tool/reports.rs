@@ -523,6 +523,27 @@ fn what_is_read_late_and_overwritten_is_no_value() {
 }
 
 #[test]
+fn a_queue_has_read_what_stands_before_its_last_result() {
+    let of = |wait: u8| {
+        let rest = [
+            ("MOV R5, 0x1", 15, IDLE, 0),
+            ("SHFL.UP PT, R8, R5, 0x1, RZ", 4, IDLE, 0),
+            // It reads no register, and stands in the same queue.
+            ("S2R R11, SR_TID.X", 2, [0, 7], 0),
+            ("MOV R5, 0x7", 15, IDLE, wait),
+            ("STG.E desc[UR4][R2.64], R5", 15, IDLE, 0),
+            ("EXIT", 15, IDLE, 0),
+        ];
+        let (_, word, outcome) = assembled(&[&START[..], &rest].concat());
+        (word, outcome.reports)
+    };
+    let (word, reports) = of(1);
+    assert!(word == 7 && reports.is_empty(), "{word} {reports:?}");
+    let (_, reports) = of(0);
+    assert!(reports[0].fault.what.contains("still to be read"), "{reports:?}");
+}
+
+#[test]
 fn copies_are_there_when_their_group_was_waited_for() {
     let copy = "cp.async.ca.shared.global [%r4], [%rd3], 4;\ncp.async.commit_group;\n";
     let load = "ld.shared.u32 %r5, [%r4];\nst.global.u32 [%rd3], %r5;";

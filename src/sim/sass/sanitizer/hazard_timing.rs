@@ -126,7 +126,7 @@ impl Timeline {
         let mut overtaken = SmallVec::<[Option<u32>; 4]>::new();
         for write in &t.writes {
             overtaken.push(self.overtaken(latency, write, active));
-            self.check_write(latency, write, active, found);
+            self.check_write(latency, t, write, active, found);
         }
         self.note(t, pc, (group, active), &overtaken);
         self.go_on(latency, t, group, found);
@@ -225,10 +225,14 @@ impl Timeline {
         before.find(open).map(|f| f.pc)
     }
 
-    fn check_write(&self, latency: &Latency, write: &Use, lanes: u32, found: &mut Vec<Hazard>) {
+    fn check_write(&self, latency: &Latency, t: &Timing, write: &Use, lanes: u32, found: &mut Vec<Hazard>) {
         let file = write.file;
         let queue = write.class.info().queue;
-        let earlier = |f: &&Flight| queue != 0 && f.what.class.info().queue == queue;
+        // A result comes after what its own instruction reads, which comes after earlier reads of
+        // the same order.
+        let own = || t.read_order().map(|order| FIRST_QUEUE + usize::from(order));
+        let behind = |f: &Flight| f.order.get().is_some_and(|(order, _)| Some(usize::from(order)) == own());
+        let earlier = |f: &&Flight| queue != 0 && (f.what.class.info().queue == queue || behind(f));
         for f in self.flights.reads(write).iter().filter(|f| f.lanes & lanes != 0 && !earlier(f)) {
             let needed = latency.write_after_read(file, f.what.class, write.class);
             if let Some(why) = self.known.too_early(f, needed) {
@@ -254,7 +258,8 @@ impl Timeline {
         let class = t.writes.first().map_or(t.class, |write| write.class);
         let in_order = class.info().in_order.then_some(class as usize);
         let result = in_order.map(|order| self.take_place(order, [written, None]));
-        let order = t.reads.iter().map(|read| t.class.read_order(read.class)).find(|order| *order != 0);
+        // What reads no register, as a load from a fixed address, stands in the queue too.
+        let order = t.read_order().or(in_order.map(|_| class.read_order(class)).filter(|order| *order != 0));
         let read_place = order.map(|order| self.take_place(FIRST_QUEUE + usize::from(order), [read, written]));
         if t.meets {
             self.known.over.0[FIRST_QUEUE..].copy_from_slice(&self.issued.0[FIRST_QUEUE..]);

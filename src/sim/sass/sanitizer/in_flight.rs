@@ -47,7 +47,7 @@ impl Mark {
     }
 
     /// The scoreboard or order, and the number.
-    fn get(self) -> Option<(u8, u64)> {
+    pub fn get(self) -> Option<(u8, u64)> {
         (self.0 != 0).then_some(((self.0 >> NUMBER) as u8, self.0 & u64::MAX >> (u64::BITS - NUMBER)))
     }
 }

@@ -78,6 +78,11 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// The in-order queue of its reads, if they have one.
+    pub fn read_order(&self) -> Option<u8> {
+        self.reads.iter().map(|read| self.class.read_order(read.class)).find(|order| *order != 0)
+    }
+
     /// The timing of a decoded instruction.
     pub fn of(inst: &Inst, latency: &Latency) -> Timing {
         let effects = Effects::of(inst);
