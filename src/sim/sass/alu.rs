@@ -184,8 +184,11 @@ pub enum Alu {
     CarrylessMad {
         high: bool,
     },
-    /// Minimum or maximum of a + b and c.
-    AddMinMax(IntType),
+    /// Minimum or maximum of a + b and c, in packed lanes for a type of 16 bits.
+    AddMinMax {
+        ty: IntType,
+        relu: bool,
+    },
     /// Minimum or maximum of three integers.
     MinMax3(IntType),
     Mask {
@@ -437,7 +440,7 @@ impl Alu {
                 both(join, holds, x.pp)
             }
             Alu::MinMaxInt(ty) => min_max(ty, x.a, x.b, x.pp),
-            Alu::AddMinMax(ty) => min_max(ty, a.wrapping_add(b).into(), x.c, x.pp),
+            Alu::AddMinMax { ty, relu } => word(add_min_max(ty, relu, x)),
             Alu::MinMax3(ty) => min_max(ty, min_max(ty, x.a, x.b, x.pp).d, x.c, x.pp),
             Alu::Mask { wrap } => word(int::bit_mask(a, b, wrap)),
             Alu::Extend { signed, wrap } => word(int::extend(a, b, signed, wrap)),
@@ -665,7 +668,16 @@ fn min_max_lanes(ty: IntType, relu: bool, three: bool, x: &In) -> Out {
         if relu && ty.value(best) < 0 { 0 } else { best as u32 }
     };
     let first = |at: u32| ty.value(best(at).into()) == ty.value(x.a >> at);
-    Out { d: lanes(ty.bits, best).into(), pu: first(0), pv: first(ty.bits) }
+    Out { d: lanes(ty.bits, best).into(), pu: first(0), pv: ty.bits < 32 && first(ty.bits) }
+}
+
+/// The sums of VIADDMNMX wrap before they are compared.
+fn add_min_max(ty: IntType, relu: bool, x: &In) -> u32 {
+    lanes(ty.bits, |at| {
+        let sum = (x.a >> at).wrapping_add(x.b >> at);
+        let best = min_max(ty, sum, x.c >> at, x.pp).d;
+        if relu && ty.value(best) < 0 { 0 } else { best as u32 }
+    })
 }
 
 fn min_max(ty: IntType, a: u64, b: u64, min: bool) -> Out {

@@ -1863,6 +1863,29 @@ def lanes_of_8_107():
     return lanes("lanes_of_8_107")
 
 
+def least_of_sums():
+    mixed = lambda n: (n * 0x9E3779B97F4A7C15 >> 13 ^ n << 27 ^ n * n) & 0xFFFFFFFF
+    triples = [(0, 0, 0), (0x7FFFFFFF, 1, 5), (0x80008000, 0x7FFF7FFF, 0xFFFF0001), (0x00050005, 0, 0x00050004)]
+    triples += [(mixed(5 * n + 1), mixed(5 * n + 2), mixed(5 * n + 3)) for n in range(28)]
+    signed = lambda bits: lambda x: (x & (1 << bits) - 1) - ((x >> bits - 1 & 1) << bits)
+    halves = lambda x: (x & 0xFFFF, x >> 16)
+    packed = lambda of, *words: sum((of(*h) & 0xFFFF) << 16 * at for at, h in enumerate(zip(*map(halves, words))))
+    word, half = signed(32), signed(16)
+    out = []
+    for a, b, c in triples:
+        out += [
+            max(word(a + b), word(c)) & 0xFFFFFFFF,
+            max(word(b + c), word(a), 0),
+            max(min(word(a + c), word(b)), 0),
+            min(a - b & 0xFFFFFFFF, c),
+            packed(lambda x, y, z: max(half(x + y), half(z), 0), a, b, c),
+            packed(lambda x, y, z: min(half(y + z), half(x)), a, b, c),
+            packed(lambda x, y, z: max(x + z & 0xFFFF, y), a, b, c),
+            packed(min, a, c),
+        ]
+    return [launch("least_of_sums", 1, 32, [IN("u32", [n for t in triples for n in t]), OUT("u32", out)])]
+
+
 def carryless():
     triples = [(1, 1, 0), (3, 3, 0), ((1 << 64) - 1, (1 << 64) - 1, 1), (1 << 63, 1 << 63, 7)]
     mixed = lambda n: (n * 0x9E3779B97F4A7C15 ^ n << 41 ^ n * n << 17) & ((1 << 64) - 1)
@@ -2180,7 +2203,8 @@ KERNELS = [
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, flags_of_loops, declared_twice, several_results, warp_neighbours, elections, elections_told, random_programs, run_time_barriers,
-    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, volatile_local,
+    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums,
+    volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,

@@ -181,7 +181,12 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
             Alu::MinMaxRelu(int_type(b))
         }
         Op::IMNMX | Op::IMNMX_64 | Op::UIMNMX | Op::VIMNMX | Op::UVIMNMX => Alu::MinMaxInt(scalar_type(b)?),
-        Op::VIADDMNMX => Alu::AddMinMax(scalar_type(b)?),
+        Op::VIADDMNMX => {
+            b.abc(Kind::Int)?;
+            let packed = b.has("U16x2") || b.has("S16x2");
+            let lanes = IntType { bits: 16, signed: b.has("S16x2") };
+            Alu::AddMinMax { ty: if packed { lanes } else { int_type(b) }, relu: b.has("RELU") }
+        }
         Op::VISET => {
             b.abc(Kind::Int)?;
             let ty = match () {
@@ -190,6 +195,10 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
                 () => int_type(b),
             };
             Alu::SetLanes { cmp: b.lifted.words.pick(&CMPS).unwrap_or_default(), ty }
+        }
+        Op::VIMNMX3 if b.has("RELU") => {
+            b.abc(Kind::Int)?;
+            Alu::MinMaxLanes { ty: int_type(b), relu: true, three }
         }
         Op::VIMNMX3 => Alu::MinMax3(scalar_type(b)?),
         Op::IABS | Op::UIABS => {
