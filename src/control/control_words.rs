@@ -223,8 +223,8 @@ impl Scheduler<'_> {
         false
     }
 
-    /// Returns whether the fixpoint was reached within [`MOST_VISITS`]. Of the states at the ends of
-    /// the blocks of a huge function only what [`Scheduler::edges`] asks for is kept.
+    /// Returns whether the fixpoint was reached within [`MOST_VISITS`]. Of the states at the ends
+    /// of the blocks of a huge function only what [`Scheduler::edges`] asks for is kept.
     fn fixpoint(&mut self, huge: bool) -> bool {
         let mut work: BTreeSet<usize> = (0..self.cfg.rpo.len()).collect();
         let mut visits = 0;
