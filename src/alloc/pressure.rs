@@ -3,8 +3,9 @@
 //!
 //! Sweeps over the live ranges of a file in order of their starts. Where too many are live, it
 //! spills the column with the least access cost for each later point at which too many live,
-//! together with the columns that are always accessed with it. A column without a spillable register is never chosen.
-//! Conflicts that the sweep cannot see (alignment, calls) are left to `assign`.
+//! together with the columns that are always accessed with it. A column without a spillable
+//! register is never chosen. Conflicts that the sweep cannot see (alignment, calls) are left to
+//! `assign`.
 
 use super::FILES;
 use super::bundles::{Class, Classes};
@@ -175,8 +176,8 @@ struct Crowded {
 }
 
 impl Crowded {
-    /// From the ranges of the columns and the zones in which fewer registers are available, for this
-    /// many points and columns.
+    /// From the ranges of the columns, and the zones in which fewer registers are available; for
+    /// this many points and columns.
     fn new(
         ranges: &[(u32, u32, u32)],
         available: u32,

@@ -43,7 +43,8 @@ impl Says {
 pub struct Elected {
     /// What registers say everywhere.
     always: BTreeMap<RegId, Says>,
-    /// The registers that something other than an election names.
+    /// The registers that something other than an election names, but for copies to registers that
+    /// nothing names.
     named: BTreeSet<RegId>,
     /// What registers say since the last election before, where no label has come since: these
     /// count even if they are written elsewhere.
@@ -63,15 +64,22 @@ impl Elected {
             return Elected::default();
         }
         let mut elected = Elected { constants: constants(body), ..Elected::default() };
-        let (mut chosen, mut writes) = (BTreeSet::new(), BTreeMap::<RegId, u32>::new());
+        let (mut chosen, mut writes, mut copies) = (BTreeSet::new(), BTreeMap::<RegId, u32>::new(), BTreeMap::new());
         for inst in instructions(body) {
             if let Some(predicate) = elected.election(inst) {
                 chosen.insert(predicate);
                 continue;
             }
-            inst.operands.iter().for_each(|operand| registers(operand, &mut |reg| _ = elected.named.insert(reg)));
+            match copy(inst) {
+                Some((to, from)) => copies.entry(to).or_insert_with(Vec::new).push(from),
+                None => {
+                    let mut name = |reg| _ = elected.named.insert(reg);
+                    inst.operands.iter().for_each(|operand| registers(operand, &mut name));
+                }
+            }
             written(inst, &mut |reg| *writes.entry(reg).or_default() += 1);
         }
+        elected.name_copied(&copies);
         // Written by one instruction, and by no election.
         let once = |reg: RegId| writes.get(&reg) == Some(&1) && !chosen.contains(&reg);
         let alone: BTreeSet<RegId> = chosen.iter().copied().filter(|reg| !writes.contains_key(reg)).collect();
@@ -80,6 +88,15 @@ impl Elected {
         elected.labels = elected.reached_alone(body);
         elected.fresh.clear();
         elected
+    }
+
+    /// What a copy reads is named if what it writes is.
+    fn name_copied(&mut self, copies: &BTreeMap<RegId, Vec<RegId>>) {
+        let mut work: Vec<RegId> = copies.keys().copied().filter(|to| self.named.contains(to)).collect();
+        while let Some(to) = work.pop() {
+            let from = copies.get(&to).into_iter().flatten().copied();
+            work.extend(from.filter(|from| self.named.insert(*from)));
+        }
     }
 
     /// Whether only one lane executes the instruction.
@@ -237,6 +254,15 @@ impl Elected {
                 Compare::Eq => says(a)?.inverted(),
                 _ => None,
             },
+            // Zero is not equal to another number.
+            (Op::Setp, [a, b]) if number(b).is_some_and(|n| n as u16 != 0) && integer(inst) => {
+                let a = says(a).filter(|says| *says != Says::Others)?;
+                match inst.mods.compare? {
+                    Compare::Eq => Some(a),
+                    Compare::Ne => a.inverted(),
+                    _ => None,
+                }
+            }
             _ => None,
         };
         Some((to, found?))
@@ -261,6 +287,14 @@ impl Elected {
             (OperandKind::Register(predicate), true) => Some(predicate.register),
             _ => None,
         }
+    }
+}
+
+/// The registers that a copy writes and reads.
+fn copy(inst: &Instruction) -> Option<(RegId, RegId)> {
+    match inst.operands.as_slice() {
+        [to, from] if inst.op == Op::Mov => Some((plain(to)?, plain(from)?)),
+        _ => None,
     }
 }
 

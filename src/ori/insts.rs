@@ -60,7 +60,7 @@ impl Insts {
     /// Adds an instruction.
     pub fn push(&mut self, data: InstData) -> InstId {
         let step = self.data.len().next_power_of_two() / 8;
-        if self.data.len() >= HUGE && self.data.len() % step == 0 {
+        if self.data.len() >= HUGE && self.data.len().is_multiple_of(step) {
             self.make_room(step);
         }
         self.places.push(NOWHERE);

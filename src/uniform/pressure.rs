@@ -25,7 +25,8 @@ const ROUNDS: usize = 32;
 /// Shrinks the set until it fits; false where nothing is left of it.
 pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, candidates: &mut Candidates) -> bool {
     let count = function.target.info().map_or(0, |g| g.ur_count as usize);
-    let reserved = function.regs.values().filter(|data| data.file == File::UR && data.phys.is_some()).count();
+    let numbers = function.regs.values().filter(|data| data.file == File::UR).filter_map(|data| data.phys);
+    let reserved = numbers.collect::<BTreeSet<_>>().len();
     let kept = (0..count).filter(|n| kept_across_calls(File::UR.name(), *n as u16)).count();
     let limits = Limits {
         anywhere: count.saturating_sub(RESERVE + reserved),

@@ -21,6 +21,7 @@ use super::EXTRA_REGISTERS;
 use super::ranges::{Gone, Ranges};
 use crate::analysis::PassCx;
 use crate::analysis::loops::Loops;
+use crate::analysis::occupancy::Occupancy;
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, VReg, table};
@@ -38,6 +39,8 @@ const ANCHORED: u32 = 48;
 const ANCHORED_DEEPER: u32 = 160;
 /// The same where calls destroy registers: fewer leave too few that they do not.
 const CALLS: u32 = 32;
+/// Most registers that are saved for the sake of more blocks on an SM.
+const FEWER: u32 = 20;
 /// Registers below the limit of a function that stay free of this: those that the count adds, and
 /// those between vectors.
 const MARGIN: u32 = 4;
@@ -46,22 +49,35 @@ pub fn run(cx: &mut PassCx) {
     undefined::run(cx.function);
     cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
     let mut most = None;
-    if round(cx, Kind { deeper: false, anchored: false }, KEPT, &mut most) {
-        round(cx, Kind { deeper: true, anchored: false }, DEEPER, &mut most);
+    if round(cx, Kind { deeper: false, anchored: false, whole: false }, KEPT, &mut most) {
+        round(cx, Kind { deeper: true, anchored: false, whole: false }, DEEPER, &mut most);
     }
-    round(cx, Kind { deeper: false, anchored: true }, ANCHORED, &mut most);
-    round(cx, Kind { deeper: true, anchored: true }, ANCHORED_DEEPER, &mut most);
+    round(cx, Kind { deeper: false, anchored: true, whole: false }, ANCHORED, &mut most);
+    round(cx, Kind { deeper: true, anchored: true, whole: false }, ANCHORED_DEEPER, &mut most);
+    more_blocks(cx, most);
+}
+
+/// Repeats more of them in loops where an SM then holds more blocks.
+fn more_blocks(cx: &mut PassCx, mut most: Option<u32>) {
+    let Some(occupancy) = Occupancy::of(cx.function) else { return };
+    let live = cx.liveness();
+    let now = *most.get_or_insert_with(|| peak(cx.function, &live, File::R)) + EXTRA_REGISTERS;
+    let blocks = occupancy.blocks(now as i32);
+    let fewer = |registers: &u32| occupancy.blocks(*registers as i32) > blocks;
+    let Some(step) = (now.saturating_sub(FEWER).max(KEPT)..now).rev().find(fewer) else { return };
+    let wanted = step.saturating_sub(EXTRA_REGISTERS);
+    round(cx, Kind { deeper: true, anchored: true, whole: true }, wanted, &mut most);
 }
 
 /// The same once the blocks are ordered, where many live: what was near its readers may be far from
 /// them now, and what was scarce may no longer be.
 pub fn again(cx: &mut PassCx) {
     let mut most = None;
-    if round(cx, Kind { deeper: false, anchored: false }, ANCHORED, &mut most) {
-        round(cx, Kind { deeper: true, anchored: false }, ANCHORED, &mut most);
+    if round(cx, Kind { deeper: false, anchored: false, whole: false }, ANCHORED, &mut most) {
+        round(cx, Kind { deeper: true, anchored: false, whole: false }, ANCHORED, &mut most);
     }
-    round(cx, Kind { deeper: false, anchored: true }, ANCHORED, &mut most);
-    round(cx, Kind { deeper: true, anchored: true }, ANCHORED_DEEPER, &mut most);
+    round(cx, Kind { deeper: false, anchored: true, whole: false }, ANCHORED, &mut most);
+    round(cx, Kind { deeper: true, anchored: true, whole: false }, ANCHORED_DEEPER, &mut most);
 }
 
 /// What a round repeats: also in loops that the first definition is not in; also what reads
@@ -70,6 +86,8 @@ pub fn again(cx: &mut PassCx) {
 struct Kind {
     deeper: bool,
     anchored: bool,
+    /// Only where no more live then than is wanted.
+    whole: bool,
 }
 
 /// Registers that may live.
@@ -85,7 +103,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
     if *most.get_or_insert_with(|| peak(cx.function, &live, File::R)) <= limit {
         return false;
     }
-    let Kind { deeper, anchored } = kind;
+    let Kind { deeper, anchored, whole } = kind;
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
     let mut ranges = Ranges::from(function, &cfg, &Gone::default(), &live);
@@ -98,6 +116,9 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
     let least = sweep.run(&mut candidates, Limits { live: limit, calls: limit.max(CALLS) });
     if least.live > limit || least.calls > limit.max(CALLS) {
         candidates.forget();
+        if whole {
+            return false;
+        }
         sweep.run(&mut candidates, least);
     }
     if candidates.all.iter().any(|c| c.chosen) {

@@ -156,6 +156,9 @@ impl Pass {
                 continue;
             }
             out.push(inst);
+            if op.has(Prop::SelectsLane) {
+                self.lane_numbers(function, inst);
+            }
             if is_pure(function, inst) && !combine::fold_constants(function, &self.def_use, inst) {
                 out.extend(self.compute(function, inst));
             }
@@ -165,6 +168,19 @@ impl Pass {
             }
         }
         function.blocks[block] = out;
+    }
+
+    /// A shuffle names its lane and its segments itself where they are constants, as lowering has
+    /// it: then it is known what lanes get.
+    fn lane_numbers(&self, function: &mut Function, inst: InstId) {
+        for (role, bits) in [(Role::B, 5), (Role::C, 13)] {
+            let operand = function.arg(inst, role);
+            let Some(number) = self.def_use.known(function, operand).filter(|_| operand.as_reg().is_some()) else {
+                continue;
+            };
+            let number = function.imm((number & ((1 << bits) - 1)).into());
+            function.set_arg(inst, role, number);
+        }
     }
 
     /// Sums no longer give the carries that are never set, where nothing reads them any more.
