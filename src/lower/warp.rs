@@ -255,11 +255,18 @@ impl Builder<'_> {
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
         let mask = self.member_mask(&inst.operands[1])?;
         let unread = match &inst.operands[0].kind {
-            ast::OperandKind::Pair(pair) => d == Operand::zero() || self.elected.is_unread(&pair.0),
+            // A debugger may read what nothing else does.
+            ast::OperandKind::Pair(pair) => {
+                d == Operand::zero() || !self.module.target.debug && self.elected.is_unread(&pair.0)
+            }
             _ => false,
         };
         if unread && self.is_full(mask) {
             self.put(Op::ELECT, &[], &[(Role::Pu, p)]);
+            // Copies that nothing reads have a source.
+            if d != Operand::zero() {
+                self.copy(d, Operand::zero());
+            }
             return Ok(());
         }
         let [active, present, own] = [(); 3].map(|()| self.temp());
