@@ -280,6 +280,7 @@ impl Live {
     /// costs least for its length.
     fn cheapest(&mut self, point: u32, columns: &[Info], crowded: &Crowded) -> Option<u32> {
         let until = &self.until;
+        // The list may be long only because of those that have left.
         if self.list.len() <= MOST_COMPARED || self.count <= MOST_COMPARED as u32 / 2 {
             let end = |number: &u32| until[VReg::from_u32(*number)];
             self.list.retain(|number| end(number) > point && !columns[*number as usize].chosen);

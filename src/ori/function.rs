@@ -281,16 +281,6 @@ pub struct Function {
     pub watched: Option<Box<super::watched::Watched>>,
 }
 
-/// Operands from which on their list grows by an eighth instead of twofold.
-const HUGE: usize = 1 << 18;
-
-/// Makes room for more operands in a huge list; others grow by themselves.
-fn make_room(operands: &mut Vec<Operand>, more: usize) {
-    if operands.len() >= HUGE && operands.capacity() - operands.len() < more {
-        operands.reserve_exact(more.max(operands.len() / 8));
-    }
-}
-
 impl Function {
     /// A function without blocks.
     pub fn new(name: &str, target: &'static Target) -> Function {
@@ -511,7 +501,6 @@ impl Function {
     /// Creates an instruction with null operands, in no block yet.
     pub fn make(&mut self, op: Op) -> InstId {
         let start = self.operands.len();
-        make_room(&mut self.operands, op.info().roles.len());
         self.operands.resize(start + op.info().roles.len(), Operand::NULL);
         self.push(op, start)
     }
@@ -520,7 +509,6 @@ impl Function {
     /// yet.
     pub fn make_with(&mut self, op: Op, operands: &[Operand]) -> InstId {
         let start = self.operands.len();
-        make_room(&mut self.operands, operands.len());
         self.operands.extend_from_slice(operands);
         self.push(op, start)
     }
@@ -629,7 +617,6 @@ impl Function {
     pub fn set_extras(&mut self, inst: InstId, uses: &[Operand], defs: &[Operand]) {
         let args = self.args(inst).to_vec();
         let start = self.operands.len() as u32;
-        make_room(&mut self.operands, args.len() + uses.len() + defs.len());
         self.operands.extend(args);
         self.operands.extend_from_slice(uses);
         self.operands.extend_from_slice(defs);

@@ -14,10 +14,6 @@ use std::ops::{Index, IndexMut};
 /// Listed registers for each instruction from which on those of changed instructions are many.
 const MANY: usize = 24;
 
-/// Instructions from which on the table grows by an eighth instead of twofold: what is left empty
-/// counts then.
-const HUGE: usize = 1 << 16;
-
 /// All instructions of a function.
 #[derive(Clone, Default)]
 pub struct Insts {
@@ -59,19 +55,9 @@ impl IndexMut<InstId> for Insts {
 impl Insts {
     /// Adds an instruction.
     pub fn push(&mut self, data: InstData) -> InstId {
-        let step = self.data.len().next_power_of_two() / 8;
-        if self.data.len() >= HUGE && self.data.len().is_multiple_of(step) {
-            self.make_room(step);
-        }
         self.places.push(NOWHERE);
         self.changed = true;
         self.data.push(data)
-    }
-
-    /// Makes room for this many more instructions, and no more than that.
-    fn make_room(&mut self, more: usize) {
-        self.data.reserve_exact(more);
-        self.places.reserve_exact(more);
     }
 
     /// Drops the room for more instructions.
@@ -86,10 +72,6 @@ impl Insts {
         self.places = vec![NOWHERE; kept.len()];
         self.registers = Vec::new();
         self.changed = true;
-        if kept.len() >= HUGE {
-            let step = kept.len().next_power_of_two() / 8;
-            self.make_room(step - kept.len() % step);
-        }
     }
 
     /// Number of instructions created, without those that were dropped.

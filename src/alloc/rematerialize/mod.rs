@@ -8,7 +8,8 @@
 //! definition to a reader goes through the instruction that is repeated, so the anchor still has
 //! the value that it read. Nothing moves where the pressure is at most [`KEPT`] ([`DEEPER`] for
 //! copies inside loops, [`ANCHORED`] and [`ANCHORED_DEEPER`] with anchors), nor below what values
-//! that cannot be repeated need.
+//! that cannot be repeated need; copies inside loops with anchors are also made where at most
+//! [`FEWER`] registers less let an SM hold more blocks.
 
 mod bases;
 mod candidates;
@@ -49,11 +50,11 @@ pub fn run(cx: &mut PassCx) {
     undefined::run(cx.function);
     cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
     let mut most = None;
-    if round(cx, Kind { deeper: false, anchored: false, whole: false }, KEPT, &mut most) {
-        round(cx, Kind { deeper: true, anchored: false, whole: false }, DEEPER, &mut most);
+    if round(cx, Kind::default(), KEPT, &mut most) {
+        round(cx, Kind { deeper: true, ..Kind::default() }, DEEPER, &mut most);
     }
-    round(cx, Kind { deeper: false, anchored: true, whole: false }, ANCHORED, &mut most);
-    round(cx, Kind { deeper: true, anchored: true, whole: false }, ANCHORED_DEEPER, &mut most);
+    round(cx, Kind { anchored: true, ..Kind::default() }, ANCHORED, &mut most);
+    round(cx, Kind { deeper: true, anchored: true, ..Kind::default() }, ANCHORED_DEEPER, &mut most);
     more_blocks(cx, most);
 }
 
@@ -73,16 +74,16 @@ fn more_blocks(cx: &mut PassCx, mut most: Option<u32>) {
 /// them now, and what was scarce may no longer be.
 pub fn again(cx: &mut PassCx) {
     let mut most = None;
-    if round(cx, Kind { deeper: false, anchored: false, whole: false }, ANCHORED, &mut most) {
-        round(cx, Kind { deeper: true, anchored: false, whole: false }, ANCHORED, &mut most);
+    if round(cx, Kind::default(), ANCHORED, &mut most) {
+        round(cx, Kind { deeper: true, ..Kind::default() }, ANCHORED, &mut most);
     }
-    round(cx, Kind { deeper: false, anchored: true, whole: false }, ANCHORED, &mut most);
-    round(cx, Kind { deeper: true, anchored: true, whole: false }, ANCHORED_DEEPER, &mut most);
+    round(cx, Kind { anchored: true, ..Kind::default() }, ANCHORED, &mut most);
+    round(cx, Kind { deeper: true, anchored: true, ..Kind::default() }, ANCHORED_DEEPER, &mut most);
 }
 
 /// What a round repeats: also in loops that the first definition is not in; also what reads
 /// registers that live anyway.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Kind {
     deeper: bool,
     anchored: bool,
