@@ -30,7 +30,7 @@ fn lanes_that_words_choose_take_no_turns() {
     let module = lowered(&std::fs::read_to_string(path).unwrap(), "sm_90").unwrap();
     let text = text::print(&module.functions[0].function);
     assert_eq!(text.matches("VOTE").count(), 1, "{text}");
-    assert_eq!(text.matches("UBLKCP").count(), 2, "{text}");
+    assert_eq!(text.matches("UBLKCP").count(), 3, "{text}");
 }
 
 /// `nounroll` in a body names the loop around its block, in front of one or of all functions all
