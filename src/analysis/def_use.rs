@@ -31,6 +31,11 @@ impl DefUse {
         def_use
     }
 
+    /// The instruction that defines a register, whatever it is.
+    pub fn definition(&self, reg: VReg) -> Option<InstId> {
+        self.definition[reg]
+    }
+
     /// The unguarded pure instruction that defines a register without a fixed place; `None`
     /// otherwise.
     pub fn def_of(&self, function: &Function, reg: VReg) -> Option<InstId> {

@@ -148,7 +148,7 @@ impl<'a> Builder<'a> {
             info,
             // All registers created so far belong to PTX registers.
             code: Code { f, block, guard: Operand::NULL, line: 0, visible, cold: Vec::new() },
-            elected: Elected::new(source.body.as_deref().unwrap_or_default()),
+            elected: Elected::new(source),
             alone: false,
             known: super::known::constants(source.body.as_deref().unwrap_or_default()),
             choices: super::known::choices(source.body.as_deref().unwrap_or_default()),

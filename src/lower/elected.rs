@@ -3,38 +3,89 @@
 //! What acts once per issue then needs no loop over the lanes, and ptxas 13.0.88 has none there.
 //! All lanes of the warp come together at each election, so lanes at one instruction had their last
 //! one together. A predicate counts behind its election, up to the next label; everywhere, if
-//! nothing but elections writes it, so that at most one lane has it at any time. So does what one
-//! instruction makes of it behind the election in the same block, where no lane can leave in
-//! between: a lane that still has the old value stands before that instruction, and the others have
-//! gone on. Programs make words of a predicate and predicates of these again: a word that is zero
-//! in all lanes but the chosen one, or in that one alone, is followed too.
+//! nothing but elections writes it, so that at most one lane has it at any time. So does a register
+//! that is only made of such predicates behind their elections, in the same block, where no lane
+//! can leave in between: a lane that still has the old value stands before what makes it, and the
+//! others have gone on. Programs make words of a predicate and predicates of these again: a word
+//! that is zero in all lanes but the chosen one, or in that one alone, is followed too.
+//!
+//! An election that no loop repeats chooses one lane for good, so what is made of it counts
+//! everywhere, whatever stands in between, if all that write the register agree on that lane.
 //!
 //! A place belongs to the chosen lane alone if every way to it goes through a branch that the
 //! others do not take.
 
-use super::known::{constants, instructions, registers, written};
-use crate::ptx::ast::{Constant, Instruction, LabelId, Operand, OperandKind, Part, RegId, Statement};
+use super::known::{constants, instructions, written};
+use crate::ptx::ast::{
+    Constant, Function, Instruction, LabelId, Operand, OperandKind, Parameter, Part, RegId, Statement,
+};
 use crate::tables::ptx::{Compare, Op, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a register says of the lane that the last election chose.
+/// An election, by the predicate that it writes; `None` for whichever came last.
+type Election = Option<RegId>;
+
+/// What a register says of the lane that an election chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     /// It is zero in every lane.
     Nothing,
     /// It is zero, or false, in all other lanes.
-    Chosen,
+    Chosen(Election),
     /// It is not zero, or true, in all other lanes.
-    Others,
+    Others(Election),
 }
 
 impl Says {
     fn inverted(self) -> Option<Says> {
         match self {
             Says::Nothing => None,
-            Says::Chosen => Some(Says::Others),
-            Says::Others => Some(Says::Chosen),
+            Says::Chosen(election) => Some(Says::Others(election)),
+            Says::Others(election) => Some(Says::Chosen(election)),
         }
+    }
+
+    /// The same of whichever election came last.
+    fn of_any(self) -> Says {
+        match self {
+            Says::Nothing => self,
+            Says::Chosen(_) => Says::Chosen(None),
+            Says::Others(_) => Says::Others(None),
+        }
+    }
+
+    /// What a register says that is written in two ways.
+    fn joined(self, other: Says) -> Option<Says> {
+        match (self, other) {
+            (Says::Nothing, Says::Chosen(_)) => Some(other),
+            (Says::Chosen(_), Says::Nothing) => Some(self),
+            _ => (self == other).then_some(self),
+        }
+    }
+}
+
+/// What all that write a register make of it.
+struct Verdicts(BTreeMap<RegId, Option<Says>>);
+
+impl Verdicts {
+    /// What callers give a register may be anything.
+    fn of(params: &[Parameter]) -> Verdicts {
+        let given = params.iter().filter_map(|param| match param {
+            Parameter::Register(reg) => Some((*reg, None)),
+            Parameter::Memory(_) => None,
+        });
+        Verdicts(given.collect())
+    }
+
+    fn add(&mut self, reg: RegId, says: Option<Says>) {
+        let before = self.0.entry(reg).or_insert(says);
+        *before = before.zip(says).and_then(|(a, b)| a.joined(b));
+    }
+
+    /// The registers that tell one lane from the others.
+    fn found(self) -> BTreeMap<RegId, Says> {
+        let known = self.0.into_iter().filter_map(|(reg, says)| Some((reg, says?)));
+        known.filter(|(_, says)| *says != Says::Nothing).collect()
     }
 }
 
@@ -43,9 +94,8 @@ impl Says {
 pub struct Elected {
     /// What registers say everywhere.
     always: BTreeMap<RegId, Says>,
-    /// The registers that something other than an election names, but for copies to registers that
-    /// nothing names.
-    named: BTreeSet<RegId>,
+    /// What registers say of elections that no loop repeats.
+    steady: BTreeMap<RegId, Says>,
     /// What registers say since the last election before, where no label has come since: these
     /// count even if they are written elsewhere.
     fresh: BTreeMap<RegId, Says>,
@@ -57,46 +107,105 @@ pub struct Elected {
     apart: bool,
 }
 
+/// How many rounds follow what is made in one block of what is made in another.
+const ROUNDS: usize = 8;
+
 impl Elected {
-    /// Of a function with this body.
-    pub fn new(body: &[Statement]) -> Elected {
+    /// Of a function.
+    pub fn new(function: &Function) -> Elected {
+        let body = function.body.as_deref().unwrap_or_default();
         if !instructions(body).any(|inst| inst.op == Op::ElectSync) {
             return Elected::default();
         }
         let mut elected = Elected { constants: constants(body), ..Elected::default() };
-        let (mut chosen, mut writes, mut copies) = (BTreeSet::new(), BTreeMap::<RegId, u32>::new(), BTreeMap::new());
+        let (mut chosen, mut others) = (BTreeSet::new(), BTreeSet::new());
         for inst in instructions(body) {
-            if let Some(predicate) = elected.election(inst) {
-                chosen.insert(predicate);
-                continue;
+            match elected.election(inst) {
+                Some(predicate) => _ = chosen.insert(predicate),
+                None => written(inst, &mut |reg| _ = others.insert(reg)),
             }
-            match copy(inst) {
-                Some((to, from)) => copies.entry(to).or_insert_with(Vec::new).push(from),
-                None => {
-                    let mut name = |reg| _ = elected.named.insert(reg);
-                    inst.operands.iter().for_each(|operand| registers(operand, &mut name));
-                }
-            }
-            written(inst, &mut |reg| *writes.entry(reg).or_default() += 1);
         }
-        elected.name_copied(&copies);
-        // Written by one instruction, and by no election.
-        let once = |reg: RegId| writes.get(&reg) == Some(&1) && !chosen.contains(&reg);
-        let alone: BTreeSet<RegId> = chosen.iter().copied().filter(|reg| !writes.contains_key(reg)).collect();
-        elected.always = elected.made(body, &alone, once);
-        elected.always.extend(alone.iter().map(|reg| (*reg, Says::Chosen)));
+        chosen.retain(|predicate| !others.contains(predicate));
+        let made = elected.made(body, &chosen, &function.params);
+        elected.settle(body, &function.params);
+        elected.always = made;
+        elected.always.extend(&elected.steady);
         elected.labels = elected.reached_alone(body);
         elected.fresh.clear();
         elected
     }
 
-    /// What a copy reads is named if what it writes is.
-    fn name_copied(&mut self, copies: &BTreeMap<RegId, Vec<RegId>>) {
-        let mut work: Vec<RegId> = copies.keys().copied().filter(|to| self.named.contains(to)).collect();
-        while let Some(to) = work.pop() {
-            let from = copies.get(&to).into_iter().flatten().copied();
-            work.extend(from.filter(|from| self.named.insert(*from)));
+    /// Finds what registers say everywhere of elections that are made once: that lane stays.
+    fn settle(&mut self, body: &[Statement], params: &[Parameter]) {
+        let once = self.made_once(body);
+        for _ in 0..ROUNDS {
+            self.fresh.clear();
+            let mut all = Verdicts::of(params);
+            for statement in body {
+                match statement {
+                    Statement::Label(_) => self.fresh.clear(),
+                    Statement::Instruction(inst) => {
+                        let guard = self.guard_says(inst).filter(|says| matches!(says, Says::Chosen(_)));
+                        let made = self.renew(inst);
+                        let election = self.election(inst).filter(|predicate| {
+                            let first = once.contains(predicate);
+                            if !first {
+                                self.fresh.remove(predicate);
+                            }
+                            first
+                        });
+                        written(inst, &mut |reg| {
+                            let says = match election {
+                                Some(predicate) if predicate == reg => Some(Says::Chosen(Some(reg))),
+                                // Only the chosen lane changes it.
+                                _ => guard.or_else(|| made.filter(|(d, _)| *d == reg).map(|(_, says)| says)),
+                            };
+                            all.add(reg, says);
+                        });
+                    }
+                    _ => {}
+                }
+            }
+            let found = all.found();
+            if found.len() == self.steady.len() {
+                break;
+            }
+            self.steady = found;
         }
+    }
+
+    /// The predicates of the elections that no branch back repeats.
+    fn made_once(&self, body: &[Statement]) -> BTreeSet<RegId> {
+        let mut places: BTreeMap<LabelId, (usize, usize)> = BTreeMap::new();
+        for (at, statement) in body.iter().enumerate() {
+            if let Statement::Label(label) = statement {
+                places.insert(*label, (at, at));
+            }
+        }
+        for (at, statement) in body.iter().enumerate() {
+            let Statement::Instruction(inst) = statement else { continue };
+            if inst.op == Op::BrxIdx {
+                return BTreeSet::new();
+            }
+            for operand in &inst.operands {
+                if let OperandKind::Label(label) = operand.kind
+                    && let Some((_, last)) = places.get_mut(&label)
+                {
+                    *last = at.max(*last);
+                }
+            }
+        }
+        // Up to where a branch leads back to a label that came before.
+        let mut repeated = 0;
+        let mut once = BTreeSet::new();
+        for (at, statement) in body.iter().enumerate() {
+            match statement {
+                Statement::Label(label) => repeated = repeated.max(places[label].1),
+                Statement::Instruction(inst) if at > repeated => once.extend(self.election(inst)),
+                _ => {}
+            }
+        }
+        once
     }
 
     /// Whether only one lane executes the instruction.
@@ -106,26 +215,20 @@ impl Elected {
 
     /// Whether the guard holds in the chosen lane alone.
     fn guarded(&self, inst: &Instruction) -> bool {
-        let wanted = |negated: bool| if negated { Says::Others } else { Says::Chosen };
-        inst.guard.is_some_and(|guard| self.says(guard.register, wanted(guard.negated)))
+        matches!(self.guard_says(inst), Some(Says::Chosen(_)))
     }
 
     /// Whether the guard fails in the chosen lane alone: the others leave by such a branch.
     fn excepted(&self, inst: &Instruction) -> bool {
-        let wanted = |negated: bool| if negated { Says::Chosen } else { Says::Others };
-        inst.guard.is_some_and(|guard| self.says(guard.register, wanted(guard.negated)))
+        matches!(self.guard_says(inst), Some(Says::Others(_)))
     }
 
-    fn says(&self, register: RegId, what: Says) -> bool {
-        [&self.always, &self.fresh].iter().any(|all| all.get(&register) == Some(&what))
-    }
-
-    /// Whether nothing reads a register that an election writes.
-    pub fn is_unread(&self, operand: &Operand) -> bool {
-        match operand.kind {
-            OperandKind::Register(used) => !self.named.contains(&used.register),
-            _ => false,
-        }
+    /// What the guard of an instruction says.
+    fn guard_says(&self, inst: &Instruction) -> Option<Says> {
+        let guard = inst.guard?;
+        let says =
+            [&self.fresh, &self.always, &self.steady].iter().find_map(|all| all.get(&guard.register).copied())?;
+        if guard.negated { says.inverted() } else { Some(says) }
     }
 
     /// Goes on behind an instruction.
@@ -140,29 +243,36 @@ impl Elected {
         self.fresh.clear();
     }
 
-    /// What the registers say that one instruction makes of a chosen predicate, behind its election
-    /// in the same block.
-    fn made(
-        &mut self,
-        body: &[Statement],
-        chosen: &BTreeSet<RegId>,
-        once: impl Fn(RegId) -> bool,
-    ) -> BTreeMap<RegId, Says> {
-        let mut all = BTreeMap::new();
+    /// What the registers say that are only written behind an election of these predicates, in the
+    /// same block.
+    fn made(&mut self, body: &[Statement], chosen: &BTreeSet<RegId>, params: &[Parameter]) -> BTreeMap<RegId, Says> {
+        let mut all = Verdicts::of(params);
+        self.fresh.clear();
         for statement in body {
             match statement {
-                Statement::Instruction(inst)
-                    if self.election(inst).is_some_and(|predicate| !chosen.contains(&predicate)) => {}
-                Statement::Instruction(inst) if leaves(inst) => self.fresh.clear(),
-                Statement::Instruction(inst) => {
-                    let made = self.renew(inst).filter(|(d, says)| once(*d) && *says != Says::Nothing);
-                    all.extend(made);
-                }
                 Statement::Label(_) => self.fresh.clear(),
+                Statement::Instruction(inst) => {
+                    let made = self.renew(inst);
+                    let election = self.election(inst);
+                    if let Some(predicate) = election.filter(|predicate| !chosen.contains(predicate)) {
+                        self.fresh.remove(&predicate);
+                    }
+                    written(inst, &mut |reg| {
+                        let says = match election {
+                            Some(predicate) if predicate == reg => Some(Says::Chosen(Some(reg))),
+                            _ => made.filter(|(d, _)| *d == reg).map(|(_, says)| says),
+                        };
+                        // Each election starts anew.
+                        all.add(reg, says.map(Says::of_any));
+                    });
+                    if leaves(inst) {
+                        self.fresh.clear();
+                    }
+                }
                 _ => {}
             }
         }
-        all
+        all.found()
     }
 
     /// The labels to which every way goes through a branch that only the chosen lane takes, or that
@@ -212,19 +322,19 @@ impl Elected {
     /// Goes on behind an instruction with what registers say of the lane that the last election
     /// before it chose; returns the register that it makes, and what that says.
     fn renew(&mut self, inst: &Instruction) -> Option<(RegId, Says)> {
-        if let Some(predicate) = self.election(inst) {
-            self.fresh.insert(predicate, Says::Chosen);
-            return None;
-        }
         let made = self.result(inst);
         written(inst, &mut |reg| _ = self.fresh.remove(&reg));
         self.fresh.extend(made);
+        self.fresh.extend(self.election(inst).map(|predicate| (predicate, Says::Chosen(Some(predicate)))));
         made
     }
 
     /// What the result of an instruction says.
     fn result(&self, inst: &Instruction) -> Option<(RegId, Says)> {
-        let says = |operand: &Operand| self.fresh.get(&plain(operand)?).copied();
+        let says = |operand: &Operand| {
+            let reg = plain(operand)?;
+            [&self.fresh, &self.always, &self.steady].iter().find_map(|all| all.get(&reg).copied())
+        };
         let number = |operand: &Operand| self.number(operand);
         let zero = |operand: &Operand| number(operand) == Some(0);
         let [to, sources @ ..] = inst.operands.as_slice() else { return None };
@@ -232,17 +342,18 @@ impl Elected {
         let found = match (inst.op, sources) {
             // Only the chosen lane changes it.
             (Op::Mov, [_]) if inst.guard.is_some() => {
-                (self.fresh.get(&to) == Some(&Says::Nothing) && self.guarded(inst)).then_some(Says::Chosen)
+                let clear = self.fresh.get(&to) == Some(&Says::Nothing);
+                self.guard_says(inst).filter(|says| clear && matches!(says, Says::Chosen(_)))
             }
             _ if inst.guard.is_some() => None,
             (Op::Mov, [from]) if zero(from) => Some(Says::Nothing),
             (Op::Mov, [from]) => says(from),
             (Op::Not, [from]) if is_predicate(inst) => says(from)?.inverted(),
             (Op::And, [a, b]) if is_predicate(inst) => {
-                [a, b].iter().find_map(|o| says(o).filter(|s| *s == Says::Chosen))
+                [a, b].iter().find_map(|o| says(o).filter(|s| matches!(s, Says::Chosen(_))))
             }
             (Op::Or, [a, b]) if is_predicate(inst) => {
-                [a, b].iter().find_map(|o| says(o).filter(|s| *s == Says::Others))
+                [a, b].iter().find_map(|o| says(o).filter(|s| matches!(s, Says::Others(_))))
             }
             (Op::Selp, [a, b, p]) => match (number(a), number(b)) {
                 (Some(a), Some(0)) if a != 0 => says(p),
@@ -256,7 +367,7 @@ impl Elected {
             },
             // Zero is not equal to another number.
             (Op::Setp, [a, b]) if number(b).is_some_and(|n| n as u16 != 0) && integer(inst) => {
-                let a = says(a).filter(|says| *says != Says::Others)?;
+                let a = says(a).filter(|says| !matches!(says, Says::Others(_)))?;
                 match inst.mods.compare? {
                     Compare::Eq => Some(a),
                     Compare::Ne => a.inverted(),
@@ -287,14 +398,6 @@ impl Elected {
             (OperandKind::Register(predicate), true) => Some(predicate.register),
             _ => None,
         }
-    }
-}
-
-/// The registers that a copy writes and reads.
-fn copy(inst: &Instruction) -> Option<(RegId, RegId)> {
-    match inst.operands.as_slice() {
-        [to, from] if inst.op == Op::Mov => Some((plain(to)?, plain(from)?)),
-        _ => None,
     }
 }
 

@@ -254,19 +254,15 @@ impl Builder<'_> {
     pub fn elect(&mut self, inst: &ast::Instruction) -> Lowered {
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
         let mask = self.member_mask(&inst.operands[1])?;
-        let unread = match &inst.operands[0].kind {
-            // A debugger may read what nothing else does.
-            ast::OperandKind::Pair(pair) => {
-                d == Operand::zero() || !self.module.target.debug && self.elected.is_unread(&pair.0)
+        if self.is_full(mask) {
+            if d == Operand::zero() {
+                self.put(Op::ELECT, &[], &[(Role::Pu, p)]);
+                return Ok(());
             }
-            _ => false,
-        };
-        if unread && self.is_full(mask) {
-            self.put(Op::ELECT, &[], &[(Role::Pu, p)]);
-            // Copies that nothing reads have a source.
-            if d != Operand::zero() {
-                self.copy(d, Operand::zero());
-            }
+            let lane = self.f.new_reg(File::UR);
+            self.f.regs[lane].phys = Some(REDUCED);
+            self.put(Op::ELECT, &[], &[(Role::Pu, p), (Role::D, Operand::reg(lane))]);
+            self.put(Op::MOV, &[], &[(Role::D, d), (Role::A, Operand::reg(lane))]);
             return Ok(());
         }
         let [active, present, own] = [(); 3].map(|()| self.temp());

@@ -1,17 +1,21 @@
-//! Copy propagation: uses of an unguarded register-to-register MOV or COPY read its source instead.
+//! Copy propagation: uses of an unguarded register-to-register MOV or COPY read its source instead,
+//! and those of a PLOP3 that is one predicate, or its opposite, read that.
 //!
 //! Only unmodified 32-bit copies within one register file are propagated, and never registers that
 //! are reserved or have a fixed number. The copies are left for dead-code elimination.
 
 use crate::analysis::PassCx;
+use crate::opt::combine::as_input;
 use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
+    let opposites = predicates(cx.function, cx.encoder.encodes);
     let function = &mut *cx.function;
     let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs.len());
     let mut any = false;
@@ -24,7 +28,7 @@ pub fn run(cx: &mut PassCx) {
         }
     }
     if !any {
-        cx.unchanged = true;
+        cx.unchanged = !opposites;
         return;
     }
     for block in function.layout.clone() {
@@ -32,6 +36,51 @@ pub fn run(cx: &mut PassCx) {
             rename(function, &source, function.blocks[block][at]);
         }
     }
+}
+
+/// Makes readers of predicates that are others, or their opposites, read these where they can;
+/// whether any does.
+fn predicates(function: &mut Function, encodes: fn(&Function, InstId) -> bool) -> bool {
+    let watched = |reg| function.watched.as_ref().is_some_and(|watched| watched.parts[reg].is_some());
+    let insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
+    let found = insts.filter_map(|inst| as_input(function, *inst)).filter(|(d, _)| !watched(*d));
+    let known: BTreeMap<VReg, Operand> = found.collect();
+    if known.is_empty() {
+        return false;
+    }
+    let input = |operand: Operand| {
+        let mut now = operand;
+        // Chains end, because in SSA form an input is defined before the result.
+        while let Some(input) = now.as_reg().and_then(|reg| known.get(&reg)) {
+            now = if now.not() { input.inverted() } else { *input };
+        }
+        (now != operand).then_some(now)
+    };
+    let mut any = false;
+    for block in function.layout.clone() {
+        for at in 0..function.blocks[block].len() {
+            let inst = function.blocks[block][at];
+            if let Some(guard) = input(function.insts[inst].guard) {
+                function.insts[inst].guard = guard;
+                any = true;
+            }
+            let op = function.insts[inst].op;
+            for at in 0..function.args(inst).len() {
+                let operand = function.args(inst)[at];
+                let Some(input) = input(operand).filter(|_| function.direction(inst, at) == Direction::Use) else {
+                    continue;
+                };
+                let plain = op == Op::PHI || op == Op::COPY;
+                function.args_mut(inst)[at] = input;
+                if plain && input.not() || !plain && !encodes(function, inst) {
+                    function.args_mut(inst)[at] = operand;
+                } else {
+                    any = true;
+                }
+            }
+        }
+    }
+    any
 }
 
 fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {

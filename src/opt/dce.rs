@@ -1,15 +1,18 @@
 //! Dead-code elimination: removes instructions without side effects whose results are not needed,
 //! in or out of SSA form.
 //!
-//! Instructions with side effects, control flow and convergent instructions stay, and so does every
-//! definition that may reach an instruction that stays. Linear: follows needed registers to their
-//! definitions.
+//! Instructions with side effects, control flow and convergent instructions that are not droppable
+//! stay, and so does every definition that may reach an instruction that stays. Linear: follows
+//! needed registers to their definitions. Of what is droppable, single results that nobody needs go
+//! too, where the operand may be absent.
 
 use crate::analysis::PassCx;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Function, InstId, Operand, VReg, table};
-use crate::tables::{Op, Prop};
+use crate::tables::ori::{Absent, Direction, RoleInfo};
+use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
+use smallvec::SmallVec;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -47,6 +50,10 @@ pub fn run(cx: &mut PassCx) {
         let before = insts.len();
         insts.retain(|inst| stays[*inst]);
         unchanged &= insts.len() == before;
+        for at in 0..function.blocks[*block].len() {
+            let inst = function.blocks[*block][at];
+            unchanged &= !leave_out(function, inst, &needed);
+        }
     }
     (cx.unchanged, cx.sweeps) = (unchanged, true);
 }
@@ -63,15 +70,16 @@ impl Definitions {
     }
 
     /// Adds those of an instruction; whether it must stay for one of them. A register that is
-    /// reserved in the whole function has uses that no operand shows, and a debugger may read any
-    /// register of the text.
+    /// reserved in the whole function has uses that no operand shows, but not if it only hands over
+    /// what an operation across lanes gives; and a debugger may read any register of the text.
     fn add(&mut self, function: &Function, inst: InstId) -> bool {
         let watched = function.watched.as_ref().filter(|_| function.insts[inst].op != Op::PHI);
         let mut reserved = false;
         function.for_each_def(inst, |reg| {
             self.entries.push((inst, self.last[reg]));
             self.last[reg] = Some(self.entries.len() as u32 - 1);
-            reserved |= function.regs[reg].phys.is_some() || watched.is_some_and(|w| w.parts[reg].is_some());
+            let fixed = function.regs[reg].phys.is_some() && !function.insts[inst].op.has(Prop::Droppable);
+            reserved |= fixed || watched.is_some_and(|w| w.parts[reg].is_some());
         });
         reserved
     }
@@ -91,5 +99,23 @@ fn is_rooted(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     // An instruction that never executes is there on purpose, and so is a volatile access.
     let kept = function.insts[inst].guard == Operand::never() || function.insts[inst].ordered;
-    kept || op.has(Prop::SideEffect) || op.has(Prop::Convergent) || op.has(Prop::Control) || op == Op::NOP
+    let convergent = op.has(Prop::Convergent) && !op.has(Prop::Droppable);
+    kept || op.has(Prop::SideEffect) || convergent || op.has(Prop::Control) || op == Op::NOP
+}
+
+/// Leaves out results of a droppable instruction that nobody needs; whether there are any.
+fn leave_out(function: &mut Function, inst: InstId, needed: &RegSet) -> bool {
+    let data = &function.insts[inst];
+    if !data.op.has(Prop::Droppable) || !function.olds(inst).is_empty() || function.watched.is_some() {
+        return false;
+    }
+    let unread = |role: &&RoleInfo| {
+        let reg = function.arg(inst, role.role).as_reg();
+        role.direction == Direction::Def
+            && role.absent != Absent::Required
+            && reg.is_some_and(|reg| !needed.contains(reg))
+    };
+    let roles: SmallVec<[Role; 2]> = data.op.info().roles.iter().filter(unread).map(|role| role.role).collect();
+    roles.iter().for_each(|role| function.set_arg(inst, *role, Operand::NULL));
+    !roles.is_empty()
 }

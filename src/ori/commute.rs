@@ -2,7 +2,7 @@
 //! share; they do not depend on the target.
 
 use super::{Function, InstId};
-use crate::tables::{Role, value};
+use crate::tables::{Mod, Mods, Role, value};
 use std::cmp::Ordering;
 
 /// Whether a predicate result says which of two operands was chosen, so that they cannot be
@@ -56,6 +56,15 @@ pub fn mirrored(cmp: u8) -> u8 {
 /// The comparison that is true where this one is false; `None` for what is always true or false.
 pub fn inverted(cmp: u8, float: bool) -> Option<u8> {
     partner(if float { &INVERTED_FLOAT } else { &INVERTED }, cmp)
+}
+
+/// Whether a comparison of two words with these modifiers holds, as [`holds`] says.
+pub fn holds_of_words(mods: &Mods, a: u32, b: u32) -> Option<bool> {
+    let order = match mods.get(Mod::Sign) {
+        value::sign::U32 => a.cmp(&b),
+        _ => (a as i32).cmp(&(b as i32)),
+    };
+    holds(mods.get(Mod::Cmp), order)
 }
 
 /// Whether a comparison of integers holds; `None` for what is always true or false.

@@ -160,7 +160,7 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
         errors.extend(verify::verify(cx.function));
         let now = verify::convergent_conditions(cx.function);
         if cx.decided.is_empty() || verify::ends(cx.function) {
-            errors.extend(verify::compare_conditions(&conditions, &now, &cx.decided, &cx.hoisted));
+            errors.extend(verify::compare_conditions(cx.function, &conditions, &now, &cx.decided, &cx.hoisted));
         }
     }
     if errors.is_empty() {

@@ -5,6 +5,7 @@
 //! elimination. One walk in reverse postorder, so that definitions are simplified before their
 //! uses. An instruction is changed only into one that the target encodes.
 
+mod choices;
 pub mod fuse;
 mod lea;
 pub mod long;
@@ -21,6 +22,8 @@ use crate::ori::{Function, InstId, Operand};
 use crate::tables::ori::{Class, Direction, Width};
 use crate::tables::{Mod, Op, Prop, Role, value};
 
+pub use predicates::as_input;
+
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
@@ -32,6 +35,7 @@ pub fn run(cx: &mut PassCx) {
         for i in 0..function.blocks[*block].len() {
             let inst = function.blocks[*block][i];
             instruction(function, &mut def_use, inst, fits);
+            choices::fold(function, &mut def_use, (*block, i), fits);
             predicates::fold(function, &mut def_use, (*block, i), crowded, fits);
             while long::long_constants(function, &mut def_use, inst, fits) {}
             match long::wide(function, &mut def_use, *block, i, fits) {
@@ -47,6 +51,7 @@ pub fn run(cx: &mut PassCx) {
 }
 
 fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits: Fits) {
+    hand_constant_over(function, def_use, inst, fits);
     let op = function.insts[inst].op;
     if op.has(Prop::Pure) || takes_zeros(op) {
         let before = DefUse::reads(function, inst);
@@ -72,6 +77,22 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
         }
         changed
     } {}
+}
+
+/// A constant that is handed over to the uniform file is made there.
+fn hand_constant_over(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits: Fits) {
+    let data = function.insts[inst];
+    if data.op != Op::R2UR || !data.guard.is_null() || !function.arg(inst, Role::Pu).is_null() {
+        return;
+    }
+    let Some(word) = def_use.known(function, function.arg(inst, Role::A)) else { return };
+    let (before, d, word) = (DefUse::reads(function, inst), function.arg(inst, Role::D), function.imm(word.into()));
+    rewrite(function, inst, Op::UMOV, &[(Role::D, d), (Role::A, word)]);
+    if fits(function, inst) {
+        def_use.update(function, inst, &before);
+    } else {
+        function.insts[inst] = data;
+    }
 }
 
 /// Whether operands of an impure operation may be RZ.

@@ -72,6 +72,22 @@ fn logic(function: &Function, inst: InstId) -> Option<(Leaves, u64)> {
     Some((leaves, table))
 }
 
+/// The result of a PLOP3 that is one of its inputs, as it is or inverted, and that input.
+pub fn as_input(function: &Function, inst: InstId) -> Option<(VReg, Operand)> {
+    if function.insts[inst].op != Op::PLOP3 {
+        return None;
+    }
+    let (leaves, table) = logic(function, inst)?;
+    let [leaf] = leaves[..] else { return None };
+    let d = function.arg(inst, Role::Pu).as_reg().filter(|reg| is_free(function, *reg))?;
+    let input = match table {
+        0b10 => Operand::reg(leaf),
+        0b01 => Operand::reg(leaf).inverted(),
+        _ => return None,
+    };
+    (function.regs[d].file == function.regs[leaf].file).then_some((d, input))
+}
+
 /// The truth table of a function of leaves.
 fn table(leaves: &[VReg], function: impl Fn(&dyn Fn(VReg) -> bool) -> bool) -> u64 {
     (0..1u64 << leaves.len()).fold(0, |table, row| {
@@ -190,7 +206,7 @@ fn compare(
 
 /// Whether an instruction is a comparison of free registers with one result and no predicate to
 /// combine it with.
-fn is_comparison(function: &Function, inst: InstId) -> bool {
+pub fn is_comparison(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
     let input = || function.arg(inst, Role::Pp);
     let mut free = true;

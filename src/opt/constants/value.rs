@@ -2,7 +2,7 @@
 //! have rules for partly constant sources too, are folded in `combine`.
 
 use crate::analysis::def_use::DefUse;
-use crate::ori::commute::holds;
+use crate::ori::commute::{holds, holds_of_words};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Role, value};
@@ -146,11 +146,7 @@ impl Sources<'_> {
     fn compare_words(&self) -> Option<Value> {
         self.only(&[Mod::Cmp, Mod::Bool, Mod::Sign])?;
         let (a, b) = (self.word(Role::A)?, self.word(Role::B)?);
-        let order = match self.modifier(Mod::Sign) {
-            value::sign::U32 => a.cmp(&b),
-            _ => (a as i32).cmp(&(b as i32)),
-        };
-        self.condition(holds(self.modifier(Mod::Cmp), order)?)
+        self.condition(holds_of_words(&self.function.insts[self.inst].mods, a, b)?)
     }
 
     fn compare(&self, kinds: &[Mod], source: impl Fn(Role) -> Option<f64>) -> Option<Value> {

@@ -56,8 +56,9 @@ fn is_program_convergent(function: &Function, inst: InstId) -> bool {
 
 /// Convergent operations that were added or removed, or whose control conditions changed. Branches
 /// that constants `decided` are conditions no longer, and what only they led to may be gone; what
-/// was `hoisted` out of loops has lost conditions, and got none.
+/// was `hoisted` out of loops has lost conditions, and got none. What is `droppable` may be gone.
 pub fn compare_conditions(
+    function: &Function,
     before: &BTreeMap<InstId, BTreeSet<InstId>>,
     after: &BTreeMap<InstId, BTreeSet<InstId>>,
     decided: &[InstId],
@@ -68,6 +69,7 @@ pub fn compare_conditions(
         let mut conditions = conditions.clone();
         conditions.retain(|branch| !decided.contains(branch));
         match after.get(inst) {
+            None if function.insts[*inst].op.has(Prop::Droppable) => {}
             None if decided.is_empty() => errors.push(format!("{inst}: a convergent operation is gone")),
             Some(now) if hoisted.contains(inst) && now.is_subset(&conditions) => {}
             Some(now) if *now != conditions => errors
