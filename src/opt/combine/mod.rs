@@ -6,6 +6,7 @@
 //! uses. An instruction is changed only into one that the target encodes.
 
 mod choices;
+mod extremes;
 pub mod fuse;
 mod lea;
 pub mod long;
@@ -36,6 +37,7 @@ pub fn run(cx: &mut PassCx) {
             let inst = function.blocks[*block][i];
             instruction(function, &mut def_use, inst, fits);
             choices::fold(function, &mut def_use, (*block, i), fits);
+            while extremes::fuse(function, &mut def_use, (*block, i), fits) {}
             predicates::fold(function, &mut def_use, (*block, i), crowded, fits);
             while long::long_constants(function, &mut def_use, inst, fits) {}
             match long::wide(function, &mut def_use, *block, i, fits) {

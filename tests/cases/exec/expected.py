@@ -1886,6 +1886,37 @@ def least_of_sums():
     return [launch("least_of_sums", 1, 32, [IN("u32", [n for t in triples for n in t]), OUT("u32", out)])]
 
 
+def least_of_three():
+    mixed = lambda n: (n * 0x9E3779B97F4A7C15 >> 11 ^ n << 25 ^ n * n) & 0xFFFFFFFF
+    nan, inf, tiny, zeros = 0x7FFFFFFF, 0x7F800000, 0x00000005, (0x80000000, 0, 0x80000000)
+    triples = [zeros, (nan, 0x3F800000, 0x40000000), (0xC0000000, nan, nan), (nan, nan, nan), (inf, 0xFF800000, tiny)]
+    triples += [(tiny, 0x80000003, 0x00000002), (0x80000003, tiny, 0x3F800000), (1, 2, 3), (0x7FFFFFFF, 1, 0x80000000)]
+    triples += [(mixed(7 * n + 1), mixed(7 * n + 2), mixed(7 * n + 3)) for n in range(23)]
+    magnitude = lambda x: (x & 0x7FFFFFFF) * (-1 if x >> 31 else 1)
+    is_nan = lambda x: x & 0x7FFFFFFF > inf
+    flushed = lambda x: x & 0x80000000 if x & 0x7F800000 == 0 else x
+
+    def one_of(pick, words, keeps=False, flush=False):
+        # The sign of a zero counts.
+        numbers = [flushed(x) if flush else x for x in words if not is_nan(x)]
+        lost = not numbers or keeps and len(numbers) < len(words)
+        return nan if lost else pick(numbers, key=lambda x: (magnitude(x), -(x >> 31)))
+
+    out = []
+    for a, b, c in triples:
+        word = signed
+        out += [
+            max(word(a), word(b), word(c)), min(a, b, c), max(word(a), word(c), 100), min(word(b), 7, word(c)),
+            min(max(word(b), word(c)), word(a)), min(map(word, (a, b, c))) - min(word(b), word(c)),
+            max(word(a + b), word(c)), min(b - a & M32, c), max(word(c + 5), word(b)), min(word(b + c), 1000),
+            one_of(max, (a, b, c)), one_of(min, (a & 0x7FFFFFFF, b ^ 0x80000000, c)), one_of(max, (a, b, c), keeps=True),
+            one_of(min, (a, b, c), flush=True), one_of(min, (one_of(min, (a, b), flush=True), c)),
+            one_of(max, (a, c, 0x3F800000)),
+        ]
+    out = [n & M32 for n in out]
+    return [launch("least_of_three", 1, 32, [IN("u32", [n for t in triples for n in t]), OUT("u32", out)])]
+
+
 def carryless():
     triples = [(1, 1, 0), (3, 3, 0), ((1 << 64) - 1, (1 << 64) - 1, 1), (1 << 63, 1 << 63, 7)]
     mixed = lambda n: (n * 0x9E3779B97F4A7C15 ^ n << 41 ^ n * n << 17) & ((1 << 64) - 1)
@@ -2203,7 +2234,7 @@ KERNELS = [
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, flags_of_loops, declared_twice, several_results, warp_neighbours, elections, elections_told, random_programs, run_time_barriers,
-    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums,
+    spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,
     volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
