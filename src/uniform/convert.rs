@@ -9,20 +9,32 @@
 //! - nowhere are more uniform registers live than the file has, minus a reserve, nor across a call
 //!   more than calls preserve.
 //!
+//! Constants that are still handed over, where lanes may be apart, are made in the uniform file.
+//!
 //! Device functions are left alone: their callers may be diverged.
 
 use super::candidates::Candidates;
 use super::twins::Places;
 use super::{pressure, rewrite};
 use crate::analysis::PassCx;
-use crate::ori::Convention;
-use crate::tables::Feature;
+use crate::analysis::def_use::{DefUse, rewrite};
+use crate::ori::{Convention, InstId};
+use crate::tables::{Feature, Op, Role};
+use std::collections::BTreeSet;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    if !cx.function.target.has(Feature::UniformDatapath) || cx.function.convention != Convention::Kernel {
+    if !cx.function.target.has(Feature::UniformDatapath) {
         return;
     }
+    if cx.function.convention == Convention::Kernel {
+        values(cx);
+    }
+    hand_constants_over(cx);
+}
+
+/// Moves values.
+fn values(cx: &mut PassCx) {
     let (cfg, loops, dominators, lanes) = (cx.cfg(), cx.loops(), cx.dominators(), cx.divergence());
     let liveness = cx.liveness();
     let crowded = pressure::crowded(cx.function, &cfg, &loops, &liveness);
@@ -43,3 +55,35 @@ pub fn run(cx: &mut PassCx) {
 
 /// Attempts at a set in which everything fits together.
 const ROUNDS: usize = 8;
+
+/// Makes constants where they are handed over, and nowhere else.
+fn hand_constants_over(cx: &mut PassCx) {
+    let mut handed: Vec<InstId> = Vec::new();
+    for inst in cx.function.layout.iter().flat_map(|block| &cx.function.blocks[*block]) {
+        let data = &cx.function.insts[*inst];
+        let plain = data.op == Op::R2UR && data.guard.is_null() && cx.function.arg(*inst, Role::Pu).is_null();
+        handed.extend(plain.then_some(*inst));
+    }
+    if handed.is_empty() {
+        return;
+    }
+    let (mut def_use, encodes) = (DefUse::new(cx.function), cx.encoder.encodes);
+    let function = &mut *cx.function;
+    let mut unread: BTreeSet<InstId> = BTreeSet::new();
+    for inst in handed {
+        let (data, a) = (function.insts[inst], function.arg(inst, Role::A));
+        let Some(word) = def_use.known(function, a) else { continue };
+        let maker = a.as_reg().and_then(|reg| def_use.definition(reg));
+        let (before, d, word) = (DefUse::reads(function, inst), function.arg(inst, Role::D), function.imm(word.into()));
+        rewrite(function, inst, Op::UMOV, &[(Role::D, d), (Role::A, word)]);
+        if !encodes(function, inst) {
+            function.insts[inst] = data;
+            continue;
+        }
+        def_use.update(function, inst, &before);
+        unread.extend(maker.filter(|_| before.iter().all(|reg| def_use.uses(*reg) == 0)));
+    }
+    for block in function.layout.clone() {
+        function.blocks[block].retain(|inst| !unread.contains(inst));
+    }
+}

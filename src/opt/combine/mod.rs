@@ -53,7 +53,6 @@ pub fn run(cx: &mut PassCx) {
 }
 
 fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits: Fits) {
-    hand_constant_over(function, def_use, inst, fits);
     let op = function.insts[inst].op;
     if op.has(Prop::Pure) || takes_zeros(op) {
         let before = DefUse::reads(function, inst);
@@ -79,22 +78,6 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
         }
         changed
     } {}
-}
-
-/// A constant that is handed over to the uniform file is made there.
-fn hand_constant_over(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits: Fits) {
-    let data = function.insts[inst];
-    if data.op != Op::R2UR || !data.guard.is_null() || !function.arg(inst, Role::Pu).is_null() {
-        return;
-    }
-    let Some(word) = def_use.known(function, function.arg(inst, Role::A)) else { return };
-    let (before, d, word) = (DefUse::reads(function, inst), function.arg(inst, Role::D), function.imm(word.into()));
-    rewrite(function, inst, Op::UMOV, &[(Role::D, d), (Role::A, word)]);
-    if fits(function, inst) {
-        def_use.update(function, inst, &before);
-    } else {
-        function.insts[inst] = data;
-    }
 }
 
 /// Whether operands of an impure operation may be RZ.
