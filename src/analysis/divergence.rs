@@ -250,9 +250,9 @@ impl<'a> Lanes<'a> {
 /// Whether lanes are apart after an instruction, where it decides that: they are after a call,
 /// because only some lanes may call a device function, and its lanes need not reconverge; they are
 /// not after an operation that they execute together. The lanes that call a slow path together
-/// leave it together.
+/// leave it together, and those that call a function of the driver wait for each other behind it.
 fn becomes_apart(function: &Function, inst: InstId) -> Option<bool> {
-    if function.callee(inst).is_some_and(Callee::is_function) {
+    if function.callee(inst).is_some_and(Callee::parts_lanes) {
         return Some(true);
     }
     is_meeting(function, inst).then_some(false)
@@ -305,7 +305,7 @@ pub fn asks_for_all(function: &Function, inst: InstId) -> bool {
 /// Whether lanes may be diverged in a block regardless of its predecessors.
 fn comes_apart(function: &Function, block: Block) -> bool {
     let entered = function.convention != Convention::Kernel && block == function.entry();
-    entered || function.blocks[block].iter().any(|i| function.callee(*i).is_some_and(Callee::is_function))
+    entered || function.blocks[block].iter().any(|i| function.callee(*i).is_some_and(Callee::parts_lanes))
 }
 
 /// Whether a block ends with a branch that lanes may take differently.

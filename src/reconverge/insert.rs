@@ -2,10 +2,12 @@
 //!
 //! Runs on a function out of SSA form without these. Emits the convergence regions that `regions`
 //! planned, WARPSYNC before convergent operations in blocks that are not proved convergent, and
-//! YIELD in loops that may wait for another lane. A BSYNC is in a block of its own directly before
+//! YIELD in loops that may wait for another lane. Lanes that call functions of the driver together
+//! meet again before the next instruction that wants them together. A BSYNC is in a block of its own directly before
 //! its reconvergence point in the layout, and the BSSY names that reconvergence point. No SYNCMASK
 //! remains.
 
+use super::calls;
 use crate::analysis::PassCx;
 use crate::analysis::divergence::{ALL_LANES, asks_for_all, is_meeting};
 use crate::analysis::reconvergence::{Enrol, Group, Plan, plan};
@@ -20,6 +22,7 @@ use std::collections::BTreeMap;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) -> Result<(), String> {
     let function = &mut *cx.function;
+    calls::hold(function);
     let (cfg, plan) = planned(function);
     check_uniform(function, &plan)?;
     warp_syncs(function, &plan);
@@ -56,7 +59,7 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
     for block in function.layout.iter().filter(|b| plan.varying.divergent.contains(**b)) {
         let mut together = false;
         for inst in &function.blocks[*block] {
-            together &= !function.callee(*inst).is_some_and(Callee::is_function);
+            together &= !function.callee(*inst).is_some_and(Callee::parts_lanes);
             together |= asks_for_all(function, *inst);
             let mut shared = false;
             function.for_each_def(*inst, |reg| {
@@ -126,7 +129,7 @@ fn outside(group: &Group, entry: Block) -> &[Block] {
     group.outside.iter().find(|o| o.0 == entry).map_or(&[], |o| &o.1)
 }
 
-fn region_inst(function: &mut Function, op: Op, barrier: crate::ori::VReg) -> InstId {
+pub(super) fn region_inst(function: &mut Function, op: Op, barrier: crate::ori::VReg) -> InstId {
     let inst = function.make(op);
     function.set_arg(inst, Role::B, Operand::reg(barrier));
     if function.target.has(Feature::BranchReconvergent) {
@@ -135,7 +138,7 @@ fn region_inst(function: &mut Function, op: Op, barrier: crate::ori::VReg) -> In
     inst
 }
 
-fn branch(function: &mut Function, target: Block) -> InstId {
+pub(super) fn branch(function: &mut Function, target: Block) -> InstId {
     let bra = function.make(Op::BRA);
     function.set_arg(bra, Role::Target, Operand::label(target));
     bra
@@ -200,7 +203,7 @@ impl Together {
     }
 
     fn behind(&mut self, function: &Function, inst: InstId, mask: Option<Operand>) {
-        if function.callee(inst).is_some_and(Callee::is_function) {
+        if function.callee(inst).is_some_and(Callee::parts_lanes) {
             *self = Together::at_start(false);
         }
         let full = mask.is_some_and(|mask| function.imm_value(mask) == Some(ALL_LANES));

@@ -78,10 +78,15 @@ pub struct Kept {
 }
 
 impl Callee {
-    /// Whether it is a function that only some lanes of a warp may call, and need not leave
-    /// together.
+    /// Whether it is a function, which any lanes of a warp may call, and not a slow path.
     pub fn is_function(self) -> bool {
         !matches!(self, Callee::SlowPath(_))
+    }
+
+    /// Whether lanes that call it together may go on apart: they do not where it is the driver's,
+    /// which holds nothing that another lane waits for, so that all can wait behind the call.
+    pub fn parts_lanes(self) -> bool {
+        self.is_function() && !matches!(self, Callee::Driver)
     }
 
     /// The runs of registers of a file that it preserves.

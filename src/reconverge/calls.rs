@@ -1,0 +1,83 @@
+//! Calls of functions of the driver: the lanes that call one together wait for each other behind it
+//! (BSSY and BSYNC), before the first instruction that wants them together or the end of the block.
+//! Calls that nothing of the kind parts share one region.
+//!
+//! A function of the driver returns without holding what another lane of the warp waits for, so the
+//! waiting cannot block. Where lanes are apart anyway, and before the end of a thread, nothing is
+//! added.
+
+use super::insert::{branch, region_inst};
+use crate::analysis::divergence::is_meeting;
+use crate::analysis::reconvergence::plan;
+use crate::ori::cfg::Cfg;
+use crate::ori::{Block, File, Function, InstId, Operand};
+use crate::tables::registers::Callee;
+use crate::tables::{Op, Prop, Role};
+
+/// Adds the regions.
+pub fn hold(function: &mut Function) {
+    let is_called = |inst: &InstId| is_call(function, *inst);
+    if !function.layout.iter().flat_map(|block| &function.blocks[*block]).any(is_called) {
+        return;
+    }
+    let divergent = plan(function, &Cfg::new(function)).varying.divergent;
+    for block in std::mem::take(&mut function.layout) {
+        function.layout.push(block);
+        if function.blocks[block].iter().any(|inst| is_call(function, *inst)) {
+            hold_in(function, block, !divergent.contains(block));
+        }
+    }
+}
+
+fn is_call(function: &Function, inst: InstId) -> bool {
+    matches!(function.callee(inst), Some(Callee::Driver))
+}
+
+/// Adds the regions of a block, whose lanes come `together`. What follows a region stands in a block
+/// of its own.
+fn hold_in(function: &mut Function, block: Block, mut together: bool) {
+    let insts = std::mem::take(&mut function.blocks[block]);
+    let (mut at, mut open) = (block, None);
+    for (place, inst) in insts.iter().enumerate() {
+        if wants_all(function, *inst)
+            && let Some(bssy) = open.take()
+        {
+            at = close(function, at, bssy);
+        }
+        together |= is_meeting(function, *inst);
+        let next = insts[place..].iter().find(|inst| wants_all(function, **inst));
+        let goes_on = next.is_some_and(|inst| function.insts[*inst].op != Op::EXIT);
+        if together && goes_on && open.is_none() && is_call(function, *inst) {
+            let barrier = function.new_reg(File::B);
+            let bssy = region_inst(function, Op::BSSY, barrier);
+            function.insts[bssy].line = function.insts[*inst].line;
+            function.blocks[at].push(bssy);
+            open = Some(bssy);
+        }
+        function.blocks[at].push(*inst);
+    }
+}
+
+/// Whether an instruction wants lanes together that came together.
+fn wants_all(function: &Function, inst: InstId) -> bool {
+    let op = function.insts[inst].op;
+    let mut shared = false;
+    function.for_each_def(inst, |reg| {
+        let data = &function.regs[reg];
+        shared |= matches!(data.file, File::UR | File::UP) && data.phys.is_none();
+    });
+    !is_call(function, inst) && (shared || op.has(Prop::Convergent) || op.has(Prop::Terminator))
+}
+
+/// Ends a region; returns the block behind it.
+fn close(function: &mut Function, at: Block, bssy: InstId) -> Block {
+    let barrier = function.arg(bssy, Role::B).as_reg().expect("a barrier");
+    let tail = function.blocks.push(Vec::new());
+    function.set_arg(bssy, Role::Target, Operand::label(tail));
+    let (bsync, on) = (region_inst(function, Op::BSYNC, barrier), branch(function, tail));
+    let wait = function.blocks.push(vec![bsync, on]);
+    let on = branch(function, wait);
+    function.blocks[at].push(on);
+    function.layout.extend([wait, tail]);
+    tail
+}
