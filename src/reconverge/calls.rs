@@ -33,8 +33,8 @@ fn is_call(function: &Function, inst: InstId) -> bool {
     matches!(function.callee(inst), Some(Callee::Driver))
 }
 
-/// Adds the regions of a block, whose lanes come `together`. What follows a region stands in a block
-/// of its own.
+/// Adds the regions of a block, whose lanes come `together`. What follows a region stands in a
+/// block of its own.
 fn hold_in(function: &mut Function, block: Block, mut together: bool) {
     let insts = std::mem::take(&mut function.blocks[block]);
     let (mut at, mut open) = (block, None);

@@ -3,9 +3,9 @@
 //! Runs on a function out of SSA form without these. Emits the convergence regions that `regions`
 //! planned, WARPSYNC before convergent operations in blocks that are not proved convergent, and
 //! YIELD in loops that may wait for another lane. Lanes that call functions of the driver together
-//! meet again before the next instruction that wants them together. A BSYNC is in a block of its own directly before
-//! its reconvergence point in the layout, and the BSSY names that reconvergence point. No SYNCMASK
-//! remains.
+//! meet again before the next instruction that wants them together. A BSYNC is in a block of its
+//! own directly before its reconvergence point in the layout, and the BSSY names that reconvergence
+//! point. No SYNCMASK remains.
 
 use super::calls;
 use crate::analysis::PassCx;
