@@ -26,11 +26,13 @@ const TEXTURES: [&str; 2] = ["with a comparison", "'tex.2dms'"];
 /// made lane by lane.
 #[test]
 fn lanes_that_words_choose_take_no_turns() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exec/elections_told.ptx");
-    let module = lowered(&std::fs::read_to_string(path).unwrap(), "sm_90").unwrap();
-    let text = text::print(&module.functions[0].function);
-    assert_eq!(text.matches("VOTE").count(), 1, "{text}");
-    assert_eq!(text.matches("UBLKCP").count(), 3, "{text}");
+    for (case, copies) in [("elections_told", 3), ("elections_later", 4)] {
+        let path = format!("{}/tests/cases/exec/{case}.ptx", env!("CARGO_MANIFEST_DIR"));
+        let module = lowered(&std::fs::read_to_string(path).unwrap(), "sm_90").unwrap();
+        let text = text::print(&module.functions[0].function);
+        assert_eq!(text.matches("VOTE").count(), 1, "{text}");
+        assert_eq!(text.matches("UBLKCP").count(), copies, "{text}");
+    }
 }
 
 /// `nounroll` in a body names the loop around its block, in front of one or of all functions all

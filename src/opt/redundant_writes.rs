@@ -3,8 +3,9 @@
 //! Runs after allocation, whose spill code brings a value back before each reader. An instruction
 //! goes if an earlier one in its block, or in the blocks before it that lead nowhere else into it,
 //! is the same pure operation on the same registers with the same results, and nothing has written
-//! any of them since. A word that is handed over to the uniform file is there already only within a
-//! block, where the same lanes hand it over, up to where more of them may come together.
+//! any of them since. A word that is moved to the uniform file, which may be where lanes are apart,
+//! is there already only within a block, where the same lanes have moved it and no others come in
+//! between, up to where more of them may come together.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_pure;
@@ -26,7 +27,7 @@ pub fn run(cx: &mut PassCx) {
         if before.is_none() || cfg.preds[block].as_slice() != before.as_slice() {
             held.forget();
         }
-        held.forget_handed();
+        held.forget_moved();
         let insts = std::mem::take(&mut function.blocks[block]);
         function.blocks[block] = insts.into_iter().filter(|inst| held.pass(function, *inst)).collect();
         before = Some(block);
@@ -43,14 +44,14 @@ struct Held {
     writer: Vec<Option<Writer>>,
     /// Registers that have a writer.
     written: Vec<usize>,
-    /// Registers that were handed a word over.
-    handed: Vec<usize>,
+    /// Uniform registers that a word was moved to.
+    moved: Vec<usize>,
 }
 
 impl Held {
     fn new() -> Held {
         let count = FILE * (File::UB as usize + 1);
-        Held { version: vec![0; count], writer: vec![None; count], written: Vec::new(), handed: Vec::new() }
+        Held { version: vec![0; count], writer: vec![None; count], written: Vec::new(), moved: Vec::new() }
     }
 
     /// Nothing is known.
@@ -58,9 +59,9 @@ impl Held {
         self.written.drain(..).for_each(|place| self.writer[place] = None);
     }
 
-    /// Nothing is known of what lanes handed over.
-    fn forget_handed(&mut self) {
-        self.handed.drain(..).for_each(|place| self.writer[place] = None);
+    /// Nothing is known of what lanes moved to the uniform file.
+    fn forget_moved(&mut self) {
+        self.moved.drain(..).for_each(|place| self.writer[place] = None);
     }
 
     /// Goes over an instruction; whether it stays.
@@ -82,12 +83,11 @@ impl Held {
             None => placed = false,
         });
         if data.op.has(Prop::Convergent) && !data.op.has(Prop::Droppable) {
-            self.forget_handed();
+            self.forget_moved();
         }
-        // Uniform registers are written only where all lanes are together.
-        let moves = data.op == Op::UMOV && data.guard.is_null();
-        let hands = data.op == Op::R2UR && data.guard.is_null();
-        let pure = placed && (is_pure(function, inst) || moves || hands) && !writes.is_empty();
+        // Computed are uniform registers only where all lanes are together.
+        let moves = matches!(data.op, Op::UMOV | Op::R2UR) && data.guard.is_null();
+        let pure = placed && (is_pure(function, inst) || moves) && !writes.is_empty();
         if pure && self.holds(function, inst, &reads, &writes) {
             return false;
         }
@@ -95,7 +95,7 @@ impl Held {
             self.version[at] += 1;
             self.writer[at] = pure.then(|| (inst, reads.clone()));
             self.written.push(at);
-            self.handed.extend(hands.then_some(at));
+            self.moved.extend(moves.then_some(at));
         }
         true
     }

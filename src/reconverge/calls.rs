@@ -37,6 +37,15 @@ fn is_call(function: &Function, inst: InstId) -> bool {
 /// block of its own.
 fn hold_in(function: &mut Function, block: Block, mut together: bool) {
     let insts = std::mem::take(&mut function.blocks[block]);
+    // Whether something other than the end of the thread follows that wants lanes together.
+    let mut goes_on = vec![false; insts.len()];
+    let mut next = false;
+    for (place, inst) in insts.iter().enumerate().rev() {
+        if wants_all(function, *inst) {
+            next = function.insts[*inst].op != Op::EXIT;
+        }
+        goes_on[place] = next;
+    }
     let (mut at, mut open) = (block, None);
     for (place, inst) in insts.iter().enumerate() {
         if wants_all(function, *inst)
@@ -44,10 +53,9 @@ fn hold_in(function: &mut Function, block: Block, mut together: bool) {
         {
             at = close(function, at, bssy);
         }
+        together &= !function.callee(*inst).is_some_and(Callee::parts_lanes);
         together |= is_meeting(function, *inst);
-        let next = insts[place..].iter().find(|inst| wants_all(function, **inst));
-        let goes_on = next.is_some_and(|inst| function.insts[*inst].op != Op::EXIT);
-        if together && goes_on && open.is_none() && is_call(function, *inst) {
+        if together && goes_on[place] && open.is_none() && is_call(function, *inst) {
             let barrier = function.new_reg(File::B);
             let bssy = region_inst(function, Op::BSSY, barrier);
             function.insts[bssy].line = function.insts[*inst].line;

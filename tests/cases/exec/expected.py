@@ -127,6 +127,13 @@ def elections_told():
     return [launch("elections_told", 1, 64, [IN("u32", x), OUT("u32", [v + (0 if i % 4 else i // 4) for i, v in enumerate(x)])])]
 
 
+def elections_later():
+    # The lane that is chosen is the first one, so its number adds nothing.
+    x = lcg("u32", 256, 19, 0xFFFF)
+    out = [v + (0 if i % 4 else i // 4) for i, v in enumerate(x)]
+    return [launch("elections_later", 1, 64, [IN("u32", x), OUT("u32", out)])]
+
+
 def histogram():
     n = 300
     x, start = lcg("u32", n, 6, 0xFF), iota("u32", 16, 100, 1)
@@ -2233,7 +2240,7 @@ KERNELS = [
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
-    parameterised_names, flags_of_loops, declared_twice, several_results, warp_neighbours, elections, elections_told, random_programs, run_time_barriers,
+    parameterised_names, flags_of_loops, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,
     volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
