@@ -26,7 +26,7 @@ const TEXTURES: [&str; 2] = ["with a comparison", "'tex.2dms'"];
 /// made lane by lane.
 #[test]
 fn lanes_that_words_choose_take_no_turns() {
-    for (case, copies) in [("elections_told", 3), ("elections_later", 4)] {
+    for (case, copies) in [("elections_told", 3), ("elections_later", 3)] {
         let path = format!("{}/tests/cases/exec/{case}.ptx", env!("CARGO_MANIFEST_DIR"));
         let module = lowered(&std::fs::read_to_string(path).unwrap(), "sm_90").unwrap();
         let text = text::print(&module.functions[0].function);
