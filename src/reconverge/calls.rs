@@ -6,7 +6,7 @@
 //! waiting cannot block. Where lanes are apart anyway, and before the end of a thread, nothing is
 //! added.
 
-use super::insert::{branch, region_inst};
+use super::insert::{branch, region_inst, writes_uniform};
 use crate::analysis::divergence::is_meeting;
 use crate::analysis::reconvergence::plan;
 use crate::ori::cfg::Cfg;
@@ -69,12 +69,7 @@ fn hold_in(function: &mut Function, block: Block, mut together: bool) {
 /// Whether an instruction wants lanes together that came together.
 fn wants_all(function: &Function, inst: InstId) -> bool {
     let op = function.insts[inst].op;
-    let mut shared = false;
-    function.for_each_def(inst, |reg| {
-        let data = &function.regs[reg];
-        shared |= matches!(data.file, File::UR | File::UP) && data.phys.is_none();
-    });
-    !is_call(function, inst) && (shared || op.has(Prop::Convergent) || op.has(Prop::Terminator))
+    !is_call(function, inst) && (writes_uniform(function, inst) || op.has(Prop::Convergent) || op.has(Prop::Terminator))
 }
 
 /// Ends a region; returns the block behind it.

@@ -61,18 +61,23 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
         for inst in &function.blocks[*block] {
             together &= !function.callee(*inst).is_some_and(Callee::parts_lanes);
             together |= asks_for_all(function, *inst);
-            let mut shared = false;
-            function.for_each_def(*inst, |reg| {
-                let data = &function.regs[reg];
-                shared |= matches!(data.file, File::UR | File::UP) && data.phys.is_none();
-            });
-            if shared && !together {
+            if writes_uniform(function, *inst) && !together {
                 let op = function.insts[*inst].op.name();
                 return Err(format!("broken invariant: {op} writes a uniform register where lanes may be apart"));
             }
         }
     }
     Ok(())
+}
+
+/// Whether an instruction writes a uniform register that the allocator will choose.
+pub(super) fn writes_uniform(function: &Function, inst: InstId) -> bool {
+    let mut shared = false;
+    function.for_each_def(inst, |reg| {
+        let data = &function.regs[reg];
+        shared |= matches!(data.file, File::UR | File::UP) && data.phys.is_none();
+    });
+    shared
 }
 
 /// The EXIT and RET instructions of each block.

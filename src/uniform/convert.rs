@@ -9,9 +9,8 @@
 //! - nowhere are more uniform registers live than the file has, minus a reserve, nor across a call
 //!   more than calls preserve.
 //!
-//! Constants that are still handed over, where lanes may be apart, are made in the uniform file.
-//!
-//! Device functions are left alone: their callers may be diverged.
+//! No value of a device function moves: its callers may be diverged. Constants that are still
+//! handed over, where lanes may be apart, are made in the uniform file in every function.
 
 use super::candidates::Candidates;
 use super::twins::Places;

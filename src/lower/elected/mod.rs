@@ -62,7 +62,7 @@ impl Elected {
             }
         }
         chosen.retain(|predicate| !others.contains(predicate));
-        let made = elected.made(body, &chosen, &function.params);
+        let made = elected.agreed(body, &chosen, &function.params, false);
         elected.settle(body, &function.params);
         elected.always = made;
         elected.always.extend(&elected.steady);
@@ -75,39 +75,52 @@ impl Elected {
     fn settle(&mut self, body: &[Statement], params: &[Parameter]) {
         let once = self.made_once(body);
         for _ in 0..ROUNDS {
-            self.fresh.clear();
-            let mut all = Verdicts::of(params);
-            for statement in body {
-                match statement {
-                    Statement::Label(_) => self.fresh.clear(),
-                    Statement::Instruction(inst) => {
-                        let guard = self.guard_says(inst).filter(|says| matches!(says, Says::Chosen(_)));
-                        let made = self.renew(inst);
-                        let election = self.election(inst).filter(|predicate| {
-                            let first = once.contains(predicate);
-                            if !first {
-                                self.fresh.remove(predicate);
-                            }
-                            first
-                        });
-                        written(inst, &mut |reg| {
-                            let says = match election {
-                                Some(predicate) if predicate == reg => Some(Says::Chosen(Some(reg))),
-                                // Only the chosen lane changes it.
-                                _ => guard.or_else(|| made.filter(|(d, _)| *d == reg).map(|(_, says)| says)),
-                            };
-                            all.add(reg, says);
-                        });
-                    }
-                    _ => {}
-                }
-            }
-            let found = all.found();
+            let found = self.agreed(body, &once, params, true);
             if found.len() == self.steady.len() {
                 break;
             }
             self.steady = found;
         }
+    }
+
+    /// What all that write a register agree on, behind elections of these predicates in the same
+    /// block. Elections made `once` choose a lane for good: what only that lane writes counts, and
+    /// lanes may leave before.
+    fn agreed(
+        &mut self,
+        body: &[Statement],
+        elections: &BTreeSet<RegId>,
+        params: &[Parameter],
+        once: bool,
+    ) -> BTreeMap<RegId, Says> {
+        let mut all = Verdicts::of(params);
+        self.fresh.clear();
+        for statement in body {
+            match statement {
+                Statement::Label(_) => self.fresh.clear(),
+                Statement::Instruction(inst) => {
+                    let guard = self.guard_says(inst).filter(|says| once && matches!(says, Says::Chosen(_)));
+                    let made = self.renew(inst);
+                    let election = self.election(inst);
+                    if let Some(predicate) = election.filter(|predicate| !elections.contains(predicate)) {
+                        self.fresh.remove(&predicate);
+                    }
+                    written(inst, &mut |reg| {
+                        let says = match election {
+                            Some(predicate) if predicate == reg => self.fresh.get(&reg).copied(),
+                            _ => guard.or_else(|| made.filter(|(d, _)| *d == reg).map(|(_, says)| says)),
+                        };
+                        // One that is repeated starts anew each time.
+                        all.add(reg, if once { says } else { says.map(Says::of_any) });
+                    });
+                    if leaves(inst) && !once {
+                        self.fresh.clear();
+                    }
+                }
+                _ => {}
+            }
+        }
+        all.found()
     }
 
     /// The predicates of the elections that no branch back repeats.
@@ -177,38 +190,6 @@ impl Elected {
     pub fn join(&mut self, label: LabelId) {
         self.apart = self.labels.contains(&label);
         self.fresh.clear();
-    }
-
-    /// What the registers say that are only written behind an election of these predicates, in the
-    /// same block.
-    fn made(&mut self, body: &[Statement], chosen: &BTreeSet<RegId>, params: &[Parameter]) -> BTreeMap<RegId, Says> {
-        let mut all = Verdicts::of(params);
-        self.fresh.clear();
-        for statement in body {
-            match statement {
-                Statement::Label(_) => self.fresh.clear(),
-                Statement::Instruction(inst) => {
-                    let made = self.renew(inst);
-                    let election = self.election(inst);
-                    if let Some(predicate) = election.filter(|predicate| !chosen.contains(predicate)) {
-                        self.fresh.remove(&predicate);
-                    }
-                    written(inst, &mut |reg| {
-                        let says = match election {
-                            Some(predicate) if predicate == reg => Some(Says::Chosen(Some(reg))),
-                            _ => made.filter(|(d, _)| *d == reg).map(|(_, says)| says),
-                        };
-                        // Each election starts anew.
-                        all.add(reg, says.map(Says::of_any));
-                    });
-                    if leaves(inst) {
-                        self.fresh.clear();
-                    }
-                }
-                _ => {}
-            }
-        }
-        all.found()
     }
 
     /// The labels to which every way goes through a branch that only the chosen lane takes, or that
