@@ -83,7 +83,7 @@ pub fn kernel(
         stack: cubin::Stack {
             frame: stack,
             min: Some(stack),
-            max: (!linked.relocs.is_empty()).then_some(0),
+            max: linked.relocs.iter().any(by_driver).then_some(0),
             call_return: (own_calls || branches || pieces.iter().any(|p| p.code.reconverges)).then_some(0),
         },
         launch: lowered.launch,
@@ -138,6 +138,11 @@ fn states_block_z(pieces: &[Piece], elf: &ElfTarget) -> bool {
 }
 
 /// A relocation of code.
+/// Whether a relocation names what the driver defines.
+fn by_driver(reloc: &merge_functions::Relocation) -> bool {
+    reloc.symbol.starts_with(merge_functions::DRIVER_PREFIX)
+}
+
 fn relocation(r: &merge_functions::Relocation) -> cubin::Reloc {
     cubin::Reloc { offset: r.at, kind: r.number, symbol: r.symbol.clone(), addend: r.addend, explicit_addend: false }
 }

@@ -128,6 +128,11 @@ fn constant(
     Ok(())
 }
 
+/// Whether the driver knows what stands here when it loads a cubin, without a linker.
+fn is_loaded(role: RelocRole, symbol: &str) -> bool {
+    symbol.starts_with(DRIVER_PREFIX) || matches!(role, RelocRole::AddressLow | RelocRole::AddressHigh)
+}
+
 /// Merges functions; the first is the kernel.
 ///
 /// # Errors
@@ -159,8 +164,8 @@ pub fn link(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -
                     let found = starts.get(callee.as_str());
                     distance(*found.ok_or_else(|| format!("{name}: function {callee} is not in the section"))?)
                 }
-                // The driver fills it in.
-                Place::Linked { role, name: symbol, addend } if symbol.starts_with(DRIVER_PREFIX) => {
+                // The driver fills in what it defines, and where it put variables.
+                Place::Linked { role, name: symbol, addend } if is_loaded(*role, symbol) => {
                     let row = RelocRow::for_role(*role, layout);
                     let row = row.ok_or_else(|| format!("no relocation for {}", role.name()))?;
                     let (symbol, addend) = (symbol.clone(), *addend);

@@ -8,6 +8,7 @@ mod exec;
 mod helpers;
 mod interpreter;
 mod lowering_coverage;
+mod many_variables;
 mod oracle_text;
 mod ours;
 mod ptxas_bugs;

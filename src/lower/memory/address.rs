@@ -195,9 +195,11 @@ impl Builder<'_> {
         }
         match variable.space {
             Space::Global => {
-                let slot = self.globals.address_slot(id, &symbol.name);
-                let many = |_| Refusal::At(symbol.pos, "More addresses of variables than a constant bank holds".into());
-                let from = Operand::constant(4, u16::try_from(slot).map_err(many)?);
+                // As in ptxas, a loader writes what has no slot into the code.
+                let Some(slot) = self.globals.address_slot(id, &symbol.name) else {
+                    return self.linked_place(id).ok_or(Refusal::NotBuilt);
+                };
+                let from = Operand::constant(4, slot);
                 let pair = self.temp_pair();
                 self.put(Op::LDC, &[SIZE_64], &[(Role::D, pair), (Role::C, from)]);
                 Ok((pair, 0))

@@ -18,7 +18,7 @@ use crate::lower::operand::constant_bits;
 use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
 use crate::tables::GenerationInfo;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
-use crate::tables::ptx::{Space, TypeClass};
+use crate::tables::ptx::{Limit, Space, TypeClass};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Section number of a variable that several objects may declare and none defines.
@@ -31,6 +31,10 @@ pub const LOOSE_SHARED: &str = ".nv_debug.shared";
 const MOST_SHARED: u64 = 1 << 48;
 const MOST_LOCAL: u64 = 1 << 48;
 const MOST_DATA: u64 = 1 << 60;
+
+/// Bytes of bank 4 that variables leave free for the addresses of the driver's functions, of which
+/// there are fewer than 256.
+const BYTES_OF_FUNCTIONS: u64 = 256 * 8;
 
 /// Module variables, and the address slots that its functions request.
 #[derive(Default)]
@@ -46,7 +50,7 @@ pub(crate) struct ModuleLayout {
     /// Constant bank 4: addresses that code reads.
     pub constant4: Option<Image>,
     constants: HashMap<SymbolId, u64>,
-    slots: HashMap<SymbolId, u64>,
+    slots: HashMap<SymbolId, u16>,
     function_slots: HashMap<String, u64>,
     /// Whether this is a relocatable object: variables and functions have symbols, and a linker
     /// assigns their addresses.
@@ -214,20 +218,34 @@ impl ModuleLayout {
         self.constants.get(&id).copied()
     }
 
-    /// Byte offset in bank 4 of the slot that holds the address of a global variable.
-    pub fn address_slot(&mut self, id: SymbolId, name: &str) -> u64 {
-        let bank = &mut self.constant4;
-        let kind = number(RelocRole::Address, self.elf);
-        let slot = || bank.get_or_insert_with(Image::default).push_address(kind, name);
-        *self.slots.entry(id).or_insert_with(slot)
+    /// Byte offset in bank 4 of the slot that holds the address of a global variable; `None` if the
+    /// bank has no room left for variables.
+    pub fn address_slot(&mut self, id: SymbolId, name: &str) -> Option<u16> {
+        if let Some(slot) = self.slots.get(&id) {
+            return Some(*slot);
+        }
+        let room = Limit::ConstantVariables.bytes(|_| true) - BYTES_OF_FUNCTIONS;
+        if self.constant4.as_ref().is_some_and(|bank| bank.size >= room) {
+            return None;
+        }
+        let slot = self.new_slot(name).try_into().ok()?;
+        self.slots.insert(id, slot);
+        Some(slot)
     }
 
     /// Byte offset in bank 4 of the slot that holds the address of a function of the driver.
     pub fn function_slot(&mut self, name: &str) -> u64 {
-        let bank = &mut self.constant4;
+        if let Some(slot) = self.function_slots.get(name) {
+            return *slot;
+        }
+        let slot = self.new_slot(name);
+        self.function_slots.insert(name.to_string(), slot);
+        slot
+    }
+
+    fn new_slot(&mut self, name: &str) -> u64 {
         let kind = number(RelocRole::Address, self.elf);
-        let slot = || bank.get_or_insert_with(Image::default).push_address(kind, name);
-        *self.function_slots.entry(name.to_string()).or_insert_with(slot)
+        self.constant4.get_or_insert_with(Image::default).push_address(kind, name)
     }
 
     /// Byte offset in bank 2 of a new branch table.
