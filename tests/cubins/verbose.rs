@@ -157,3 +157,27 @@ fn lines_are_the_recorded_ones() {
         assert_eq!(found, wanted, "{name}");
     }
 }
+
+/// The stack that each entry needs with everything that it calls, by name or by pointer.
+#[test]
+fn stacks_of_calls_are_added_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, out) = (root().join("tests/cases/verbose/virtual.ptx"), folder.path().join("k"));
+    let ptxas = root().join("target/vendor/ptxas");
+    let ours = (PathBuf::from(env!("CARGO_BIN_EXE_sassafras")), vec!["--ptxas-compat"]);
+    let theirs = ptxas.exists().then(|| (ptxas, vec![]));
+    for (program, more) in [ours].into_iter().chain(theirs) {
+        for arch in ["-arch=sm_80", "-arch=sm_90"] {
+            let output =
+                Command::new(&program).args(&more).args(["-v", arch, "-o"]).args([&out, &file]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let stack = |entry: &str| {
+                let own = text.split_once(&format!("Compiling entry function '{entry}'"))?.1;
+                let used = own.lines().find(|line| line.contains("Used "))?;
+                used.split(", ").find_map(|part| part.strip_suffix(" bytes cumulative stack size"))
+            };
+            let found = ["virtual", "direct", "none"].map(stack);
+            assert_eq!(found, [Some("400"), Some("400"), None], "{} {arch}:\n{text}", program.display());
+        }
+    }
+}

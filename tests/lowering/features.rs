@@ -1,4 +1,5 @@
 //! `tests/features.md`: every claim has one line, and every test that a line names exists.
+//! `tests/found.md` likewise, and its cases contain what a line says of them.
 
 use sassafras::tables::encoding::{FORMS, forms_of};
 use sassafras::tables::legality::{Cell, Verdict};
@@ -28,20 +29,42 @@ fn every_claim_names_its_test_or_its_reason() {
             assert!(by.len() > 20 && by.ends_with('.'), "{claim}: no reason");
             continue;
         }
-        let words: Vec<&str> = by.split('`').collect();
-        // A file and its tests, each between backticks.
-        let [_, file, _, tests @ ..] = &words[..] else { panic!("{claim}: `{by}` is no test") };
-        let code = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
-        assert!(tests.len() >= 2 && tests.len() % 2 == 0, "{claim}: `{by}` is no test");
-        for test in tests.iter().step_by(2) {
-            let place = code.find(&format!("fn {test}()")).unwrap_or_else(|| panic!("{file} has no test `{test}`"));
-            assert!(code[..place].trim_end().ends_with("#[test]"), "{file}: `{test}` is no test");
-        }
+        assert_tests_exist(root, claim, by);
         shown += 1;
     }
     let all = CLAIMS.iter().flat_map(|(prefix, from, to)| (*from..=*to).map(move |n| format!("{prefix}{n}")));
     assert_eq!(listed, all.collect::<BTreeSet<_>>());
     println!("{shown} lines with a test, {not} with a reason why not");
+}
+
+/// Fails unless the text is a file and its tests, each between backticks.
+fn assert_tests_exist(root: &Path, claim: &str, by: &str) {
+    let words: Vec<&str> = by.split('`').collect();
+    let [_, file, _, tests @ ..] = &words[..] else { panic!("{claim}: `{by}` is no test") };
+    let code = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+    assert!(tests.len() >= 2 && tests.len() % 2 == 0, "{claim}: `{by}` is no test");
+    for test in tests.iter().step_by(2) {
+        let place = code.find(&format!("fn {test}()")).unwrap_or_else(|| panic!("{file} has no test `{test}`"));
+        assert!(code[..place].trim_end().ends_with("#[test]"), "{file}: `{test}` is no test");
+    }
+}
+
+#[test]
+fn what_real_programs_found_names_its_case_and_its_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("tests/found.md")).unwrap();
+    let mut listed = BTreeSet::new();
+    for line in text.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| what holds")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [holds, case, by] = cells[..] else { panic!("{line}") };
+        assert!(holds.ends_with('.') && listed.insert(holds), "{holds}: no sentence of its own");
+        let words: Vec<&str> = case.split('`').collect();
+        let [_, file, _, word, _] = words[..] else { panic!("{holds}: `{case}` is no case") };
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        assert!(text.contains(word), "{holds}: {file} has no `{word}`");
+        by.split("; ").for_each(|by| assert_tests_exist(root, holds, by));
+    }
+    assert!(listed.len() > 50, "only {} lines", listed.len());
 }
 
 /// Proved by the rows of the matrix, which also cover targets that are not implemented.

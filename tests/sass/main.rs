@@ -6,6 +6,7 @@ mod hazards;
 mod oracle_sass;
 mod oracle_words;
 mod pair_distances;
+mod real_programs;
 mod sass_forms;
 
 #[allow(dead_code)]

@@ -6,6 +6,9 @@
 
 use crate::resources_support::inputs::KINDS;
 use crate::resources_support::{Cost, input, run};
+use sassafras::compile::{Options, compile};
+use sassafras::sim::launch::ArgValue;
+use sassafras::sim::run::{How, Shape, run_as};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -158,4 +161,33 @@ fn what_runs_out_of_memory_is_refused_in_words() {
         let cost = run(&program(), words, &path, Some(&folder.path().join("large.cubin")), SECONDS);
         assert_eq!((cost.status, cost.said.as_str(), cost.output), (255, said, None));
     }
+}
+
+/// CPU time of this thread, so that other processes do not count.
+fn seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec, which the call fills in.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// A long loop over local memory, whose loads are in flight for hundreds of cycles: what the
+/// simulator remembers of them must not grow with the run.
+#[test]
+fn time_costs_the_simulator_no_more_than_execution_times_three() {
+    let source = include_str!("../bench/lz.ptx");
+    let run = |level, timed| {
+        let options = Options { opt_level: level, ..Options::new("sm_90") };
+        let output = compile(source, &options).expect("compiles");
+        let mut args = [ArgValue::Buffer { bytes: vec![0; 1024], writable: true }];
+        let start = seconds();
+        let shape = Shape { grid: [1; 3], block: [64, 1, 1], smem: 0 };
+        let how = How { timed, ..How::default() };
+        let outcome = run_as(&output.cubin, "kern", shape, &mut args, how).expect("runs");
+        assert!(outcome.reports.is_empty(), "{:?}", outcome.reports);
+        seconds() - start
+    };
+    let [plain, timed, unoptimised] = [(3, false), (3, true), (0, true)].map(|(level, timed)| run(level, timed));
+    println!("-O3 without time {plain:.2} s, with it {timed:.2} s, -O0 with it {unoptimised:.2} s");
+    assert!(timed < 4.0 * plain && timed < 1.5 * unoptimised, "{plain} {timed} {unoptimised}");
 }

@@ -1692,6 +1692,53 @@ def modifier_orders():
     return [launch("modifier_orders", 1, 32, [IN("u32", x), OUT("u32", out)])]
 
 
+def funnel_sums():
+    p, q = 0x12345678, 99
+
+    def shifted(upper, lower, by):
+        return (upper << 32 | lower) << by >> 32 & M32
+
+    x, out = lcg("u32", 64, 61, M32), []
+    for t in range(32):
+        a, b = x[2 * t:2 * t + 2]
+        of_p = q + shifted(0x1D5, p, 23) & M32
+        long = (b << 32 | a) - ((a << 32 | b) << 13) & 2**64 - 1
+        out += [b + shifted(0x10, -a & M32, 13) & M32, b + shifted(0x1D5, a, 23) & M32, q + shifted(0x1D5, -p & M32, 23) & M32,
+                q + shifted(0x1D5, of_p, 23) & M32, long & M32, long >> 32, b - (a >> 19) & M32, b - (signed(a) >> 19) & M32]
+    return [launch("funnel_sums", 1, 32, [IN("u32", x), OUT("u32", out), scalar("u32", p), scalar("u32", q)])]
+
+
+def return_if():
+    # The numbers that the subroutine wants are zeros; the lane ends in it where one is another.
+    inputs = [[0.0, 0.0, 0.0, 7.0], [1.5, 0.0, 0.0, 7.0], [0.0, 2.0, 0.0, 7.0], [0.0, 0.0, 3.0, 7.0]]
+    outputs = [1, 57005, 57005, 57005]
+    words = lambda data, first: [first] + [bits32(v) for v in data[1:]]
+    return [launch("kern", 1, 1, [INOUT("u32", listed(words(data, bits32(data[0]))), words(data, out))]) for data, out in zip(inputs, outputs)]
+
+
+def packed_singles():
+    x, out = iota("f32", 128, -7.3, 0.117), []
+    for t in range(32):
+        pair, n = x[4 * t:4 * t + 2], -x[4 * t + 2]
+        steps = [lambda v, _: add(v, 1.5), lambda v, _: add(v, -n), lambda v, _: add(v, n), lambda v, _: mul(v, n), lambda v, a: fma(v, n, a),
+                 lambda v, a: fma(v, a, n), lambda v, _: fma(v, -n, 3.0), lambda v, _: add(n, v),
+                 lambda v, a: fma(a, 0.25, v)]
+        now = pair
+        for step in steps:
+            now = [step(v, a) for v, a in zip(now, pair)]
+            out += now
+    return [launch("packed_singles", 1, 32, [IN("f32", x), OUT("f32", out)])]
+
+
+def redux_floats():
+    x, out = [f32((7 * t * t % 61 - 30) / 3) for t in range(32)], []
+    for t in range(32):
+        half = x[t & 16:(t & 16) + 16]
+        most = max(x[:4] + x[5:])
+        out += [*map(bits32, (max(x), min(x), max(map(abs, x)), min(map(abs, half)), most)), 0x7FFFFFFF]
+    return [launch("redux_floats", 1, 32, [IN("f32", listed(x)), OUT("u32", out)])]
+
+
 def parameterised_names():
     x = [(5 * t) % 37 + 3 for t in range(32)]
     out = []
@@ -1807,7 +1854,7 @@ def random_programs():
     return [apart, launch("two_ways_out", 1, 32, [INOUT("u32", iota("u32", 32, 0, 1), [4] * 10 + [3] * 22)])]
 
 
-ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx", "unrolled_round": "unrolled.ptx"}
+ELSEWHERE = {"saxpy": "../../corpus/saxpy.ptx", "unrolled_round": "unrolled.ptx", "return_if": "../words/return_if.sm_80.ptx"}
 def comparisons(name, number, one):
     """Halves of words less, and at least where the word is less; then words as floats and as integers, the answer 1.0 or 0."""
     a, b = listed([0x3C004000, 0x40003C00, 0x7E007E00, 0x80000000, 0xC2F74049, 1, 0x7F810000]), listed([0x40003C00, 0x40003C00, 0x3C007E00, 0, 0x42F74048, 2, 0x7F810000])
@@ -2239,6 +2286,7 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
+    funnel_sums, packed_singles, redux_floats, return_if,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, flags_of_loops, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,

@@ -79,6 +79,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "parameters", full: 100 * MB, reduced: MB, compiles: false, write: parameters },
     // Functions.
     Kind { name: "entries", full: 100 * MB, reduced: MB / 4, compiles: true, write: entries },
+    Kind { name: "entries_beyond", full: 100 * MB, reduced: MB, compiles: false, write: entries },
     Kind { name: "functions", full: 100 * MB, reduced: MB / 4, compiles: true, write: functions },
     // One large function.
     Kind { name: "instructions", full: 100 * MB, reduced: MB, compiles: true, write: instructions },
@@ -93,7 +94,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "nested_loops", full: 5_000, reduced: 50, compiles: true, write: nested_loops },
     Kind { name: "calls", full: 100_000, reduced: 2_000, compiles: true, write: calls },
     Kind { name: "live_values", full: 100_000, reduced: 3_000, compiles: true, write: live_values },
-    Kind { name: "switch", full: 20_000, reduced: 2_000, compiles: true, write: switch },
+    Kind { name: "switch", full: 20_000, reduced: 20_000, compiles: true, write: switch },
     Kind { name: "chain_of_calls", full: 100_000, reduced: 1_000, compiles: true, write: chain_of_calls },
     Kind { name: "shared_symbols", full: 50_000, reduced: 6_000, compiles: true, write: shared_symbols },
     Kind { name: "constants_in_code", full: 100_000, reduced: 5_000, compiles: true, write: constants_in_code },

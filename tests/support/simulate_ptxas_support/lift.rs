@@ -298,7 +298,11 @@ impl Reader<'_> {
                 Role::B if picks => "b",
                 _ => "",
             };
-            let plain = if letter.is_empty() { operand } else { self.without_pick(operand, letter) };
+            let plain = match text {
+                "FADD2" | "FMUL2" | "FFMA2" => self.without_pair(operand, roles[found].role),
+                _ if letter.is_empty() => operand,
+                _ => self.without_pick(operand, letter),
+            };
             let arg = self.operand(plain, &roles[found])?;
             self.lifted.inst.set(roles[found].role, arg);
             at = found + 1;
@@ -566,6 +570,22 @@ impl Reader<'_> {
         let Some((text, pick)) = operand.split_once(".H") else { return operand };
         self.lifted.words.push(letter, &format!("H{}", pick.trim_end_matches('|')));
         text
+    }
+
+    /// Two f32: a word behind the operand says that one number stands for both, or their order.
+    fn without_pair<'t>(&mut self, operand: &'t str, role: Role) -> &'t str {
+        let kind = match role {
+            Role::A => "pair_a",
+            Role::B => "pair_b",
+            _ => "pair_c",
+        };
+        for (end, word) in [(".F32", "F32"), (".F32x2.LO_HI", "LO_HI")] {
+            if let Some(text) = operand.strip_suffix(end) {
+                self.lifted.words.push(kind, word);
+                return text;
+            }
+        }
+        operand
     }
 
     /// Packed f16: an immediate is printed as two numbers, and a half selector belongs to its
