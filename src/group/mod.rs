@@ -1,11 +1,12 @@
 //! Products of warp groups, which run beside the program: what keeps their registers in place and
 //! in order.
 //!
-//! `sums` makes a product read and write one vector of registers, and keeps its factors alive until
-//! somebody has waited; `stages` looks at the registers that came of it and waits, or says that
-//! registers are ready, wherever the program does not; `flight` is what both know of products under
-//! way.
+//! `sums` makes a product read and write one vector of registers; `factors` keeps its factors alive
+//! until somebody has waited; `stages` looks at the registers that came of it and waits, or says
+//! that registers are ready, wherever the program does not; `flight` is what all know of products
+//! under way.
 
+mod factors;
 mod flight;
 pub mod stages;
 pub mod sums;

@@ -2,16 +2,13 @@
 //! to the wait.
 //!
 //! Each product gets one tuple as input and output, with copies before it that coalescing removes.
-//! A wait reads the operands of the products that it waits for, so that the allocator gives their
-//! registers to nothing else. A uniform predicate made from a constant one is replaced by it.
+//! `factors` keeps what the products read. A uniform predicate made from a constant one is replaced
+//! by it.
 
-use super::flight::{Flight, Group, Set};
-use super::{closes, has_products, is_commit};
+use super::{factors, has_products};
 use crate::analysis::PassCx;
-use crate::ori::cfg::Cfg;
-use crate::ori::{Block, Function, InstId, Operand, VReg, destruct};
+use crate::ori::{Function, InstId, Operand, VReg, destruct};
 use crate::tables::{Op, Role};
-use cranelift_entity::{EntityRef, SecondaryMap};
 use std::collections::BTreeMap;
 
 /// Ties sums and keeps factors.
@@ -24,7 +21,7 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     known_predicates(function);
     tie(function);
-    keep(function, &cfg);
+    factors::run(function, &cfg);
 }
 
 fn products(function: &Function) -> Vec<InstId> {
@@ -65,7 +62,7 @@ fn known_predicates(function: &mut Function) {
     }
 }
 
-fn regs(function: &Function, inst: InstId, role: Role) -> Vec<VReg> {
+pub(super) fn regs(function: &Function, inst: InstId, role: Role) -> Vec<VReg> {
     let mut out = Vec::new();
     function.for_each_reg(function.arg(inst, role), |reg| out.push(reg));
     out
@@ -91,52 +88,5 @@ fn tie(function: &mut Function) {
             out.push(inst);
         }
         function.blocks[block] = out;
-    }
-}
-
-/// Waits read the factors that they free.
-fn keep(function: &mut Function, cfg: &Cfg) {
-    let mut starts: SecondaryMap<Block, Option<Flight>> = SecondaryMap::new();
-    let mut kept: BTreeMap<InstId, Set> = BTreeMap::new();
-    let mut work: std::collections::BTreeSet<usize> = (0..cfg.rpo.len()).collect();
-    while let Some(number) = work.pop_first() {
-        let block = cfg.rpo[number];
-        let mut state = starts[block].clone().unwrap_or_else(Flight::nowhere);
-        for inst in &function.blocks[block] {
-            for Group { factors, .. } in pass(function, *inst, &mut state) {
-                kept.entry(*inst).or_default().extend(factors);
-            }
-        }
-        for succ in &cfg.succs[block] {
-            if starts[*succ].get_or_insert_with(Flight::nowhere).join(&state) {
-                work.insert(cfg.number[*succ]);
-            }
-        }
-    }
-    for (inst, factors) in kept.into_iter().filter(|(_, factors)| !factors.is_empty()) {
-        let uses: Vec<Operand> = factors.iter().map(|reg| Operand::reg(VReg::new(*reg as usize))).collect();
-        function.set_extras(inst, &uses, &[]);
-    }
-}
-
-/// Goes past an instruction; the groups that it waits for.
-fn pass(function: &Function, inst: InstId, state: &mut Flight) -> Vec<Group> {
-    match function.insts[inst].op {
-        Op::GMMA => {
-            if !is_commit(function, inst) {
-                let number = |reg: VReg| reg.index() as u32;
-                let all = [Role::A, Role::E].into_iter().flat_map(|role| regs(function, inst, role));
-                state.product(&Set::new(), &all.map(number).collect());
-            }
-            if closes(function, inst) {
-                state.commit();
-            }
-            Vec::new()
-        }
-        Op::WARPGROUP => match function.imm_value(function.arg(inst, Role::A)) {
-            Some(left) => state.wait(left as usize),
-            None => Vec::new(),
-        },
-        _ => Vec::new(),
     }
 }
