@@ -6,9 +6,8 @@
 
 use super::EXTRA_REGISTERS;
 use super::ranges::Range;
-use crate::ori::register_changes::Change;
-use crate::ori::{Block, Function};
-use cranelift_entity::SecondaryMap;
+use crate::ori::Function;
+use crate::ori::register_changes::{Change, at_starts};
 
 /// A range of points and the number of registers that may be used there.
 #[derive(Clone, Copy, Debug)]
@@ -50,26 +49,6 @@ fn join(zones: &mut Vec<Zone>) {
         }
         same
     });
-}
-
-/// The number at the start of each block: the least of its predecessors.
-fn at_starts(function: &Function, entry: u32) -> SecondaryMap<Block, Option<u32>> {
-    let mut starts: SecondaryMap<Block, Option<u32>> = SecondaryMap::new();
-    let mut waiting: Vec<Block> = function.layout.first().copied().into_iter().collect();
-    waiting.iter().for_each(|first| starts[*first] = Some(entry));
-    while let Some(block) = waiting.pop() {
-        let insts = function.blocks[block].iter();
-        let changed = insts.filter_map(|inst| Change::of(function, *inst)).next_back();
-        let Some(end) = changed.map(|change| change.count).or(starts[block]) else { continue };
-        for next in function.successors(block) {
-            let least = starts[next].map_or(end, |old| old.min(end));
-            if starts[next] != Some(least) {
-                starts[next] = Some(least);
-                waiting.push(next);
-            }
-        }
-    }
-    starts
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The instructions that change the number of registers of a warp (`setmaxnreg`).
 
-use super::{Function, InstId};
+use super::{Block, Function, InstId};
 use crate::tables::{Op, Role};
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeMap;
 
 /// An instruction that changes the number of registers.
 #[derive(Clone, Copy, Debug)]
@@ -33,4 +35,41 @@ pub fn changes(function: &Function) -> Vec<Change> {
 pub fn least(function: &Function) -> Option<u32> {
     let counts = changes(function).into_iter().map(|change| change.count);
     counts.chain(function.entry_registers).chain(function.max_registers).min()
+}
+
+/// The number at the start of each block: the least of its predecessors; at entry there are
+/// `entry`.
+pub fn at_starts(function: &Function, entry: u32) -> SecondaryMap<Block, Option<u32>> {
+    let mut starts: SecondaryMap<Block, Option<u32>> = SecondaryMap::new();
+    let mut waiting: Vec<Block> = function.layout.first().copied().into_iter().collect();
+    waiting.iter().for_each(|first| starts[*first] = Some(entry));
+    while let Some(block) = waiting.pop() {
+        let insts = function.blocks[block].iter();
+        let changed = insts.filter_map(|inst| Change::of(function, *inst)).next_back();
+        let Some(end) = changed.map(|change| change.count).or(starts[block]) else { continue };
+        for next in function.successors(block) {
+            let least = starts[next].map_or(end, |old| old.min(end));
+            if starts[next] != Some(least) {
+                starts[next] = Some(least);
+                waiting.push(next);
+            }
+        }
+    }
+    starts
+}
+
+/// The blocks by the number of registers that a warp has in them, the least inside of each; one
+/// group, unless the function changes their number.
+pub fn groups(function: &Function) -> Vec<(u32, Vec<Block>)> {
+    let all = function.target.info().map_or(0, |info| info.reg_limit);
+    let all = function.max_registers.map_or(all, |most| most.min(all));
+    let Some(entry) = function.entry_registers else { return vec![(all, function.layout.clone())] };
+    let starts = at_starts(function, entry);
+    let mut groups: BTreeMap<u32, Vec<Block>> = BTreeMap::new();
+    for block in &function.layout {
+        let changes = function.blocks[*block].iter().filter_map(|inst| Change::of(function, *inst));
+        let least = changes.map(|change| change.count).chain(starts[*block]).min().unwrap_or(entry);
+        groups.entry(least.min(all)).or_default().push(*block);
+    }
+    groups.into_iter().collect()
 }

@@ -15,7 +15,7 @@ use crate::analysis::def_use::sets_stack_pointer;
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
-use crate::ori::{Block, File, Function, InstId, VReg};
+use crate::ori::{Block, File, Function, InstId, VReg, register_changes};
 use crate::tables::{Op, Prop};
 use smallvec::SmallVec;
 
@@ -35,16 +35,22 @@ pub fn run(cx: &mut PassCx) {
     let live = cx.liveness();
     let function = &mut *cx.function;
     let mut set = RegSet::new(function.regs.len());
+    for (registers, blocks) in register_changes::groups(function) {
+        hoist(function, &blocks, (&live, registers.saturating_sub(MARGIN)), &mut set);
+    }
+}
+
+/// Moves loads up in blocks in which a warp has equally many registers.
+fn hoist(function: &mut Function, blocks: &[Block], (live, cap): (&Liveness, u32), set: &mut RegSet) {
     let mut most = FREE;
     let mut lines: Vec<Line> = Vec::new();
-    for block in &function.layout {
-        let line = Line::new(function, *block, &live, &mut set);
+    for block in blocks {
+        let line = Line::new(function, *block, live, set);
         most = most.max(line.pressure.iter().map(|live| live[0]).max().unwrap_or(0));
         if line.touched.iter().any(|t| t.load) {
             lines.push(line);
         }
     }
-    let cap = function.max_registers.map_or(u32::MAX, |n| n.saturating_sub(MARGIN));
     for mut line in lines {
         line.choose(function);
         line.hoist([most.min(cap), PREDICATES]);

@@ -23,8 +23,9 @@ use super::sweep::{Cost, Limit, Live, Peaks, Sweep};
 use super::touches::Groups;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
+use crate::analysis::loops::Loops;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Block, Function, InstId, table};
+use crate::ori::{Block, Function, InstId, register_changes, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 
@@ -47,16 +48,26 @@ const MOST_REGIONS: usize = 64;
 pub fn run(cx: &mut PassCx) {
     let (live, loops) = (cx.liveness(), cx.loops());
     let function = &mut *cx.function;
+    let groups = register_changes::groups(function);
     let mut scratch = Scratch::new(function);
+    for (registers, blocks) in groups {
+        scratch.all = registers.cast_signed() - SPARE;
+        scratch.live.room = scratch.all;
+        order(function, &blocks, (&live, &loops), &mut scratch);
+    }
+}
+
+/// Orders blocks in which a warp has equally many registers.
+fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &Loops), scratch: &mut Scratch) {
     let mut above: Vec<(Peaks, Block)> = Vec::new();
     let (mut most, mut limit) = (FREE, KEPT);
     // What the blocks take in the order that they have, and the order in which they came where
     // that is another one.
     let mut known: SecondaryMap<Block, Option<Peaks>> = table(function.block_limit());
     let mut came: SecondaryMap<Block, Vec<InstId>> = table(function.block_limit());
-    for block in &function.layout {
+    for block in blocks {
         let insts = &function.blocks[*block];
-        let old = scratch.peaks(function, *block, &live, insts);
+        let old = scratch.peaks(function, *block, live, insts);
         known[*block] = Some(old);
         most = most.max(old.needs);
         limit = limit.max(old.last);
@@ -67,39 +78,39 @@ pub fn run(cx: &mut PassCx) {
     // What needs most comes first: what is left there, others need not go below.
     above.sort_by_key(|(old, block)| (-old.needs, *block));
     let mut plans: Vec<Plan> = Vec::new();
-    let all = room(function, i32::MAX);
+    let all = scratch.all;
     for (old, block) in above {
         if old.needs > limit {
-            let plan = plan(function, block, &live, &mut scratch, old, limit);
+            let plan = plan(function, block, live, scratch, old, limit);
             limit = limit.max(plan.best().min(all));
             plans.push(plan);
         }
     }
     for plan in plans.into_iter().filter(|plan| plan.old.needs > limit && plan.helps()) {
-        let gentle = lowest(function, plan.block, &live, &mut scratch, Aim { from: limit, ..plan.aim });
-        let peaks = scratch.peaks(function, plan.block, &live, &gentle);
+        let gentle = lowest(function, plan.block, live, scratch, Aim { from: limit, ..plan.aim });
+        let peaks = scratch.peaks(function, plan.block, live, &gentle);
         let keeps = peaks.needs <= limit && peaks.is_within(&plan.old);
         let new = if keeps { gentle } else { plan.order };
         came[plan.block] = std::mem::replace(&mut function.blocks[plan.block], new);
         known[plan.block] = None;
     }
-    place_predicates(function, &live, &mut scratch, &mut known, limit);
-    let room = if most > KEPT { room(function, limit) } else { most };
+    place_predicates(function, blocks, live, scratch, (&mut known, limit));
+    let room = if most > KEPT { limit.min(all) } else { most };
     scratch.regions.clear();
-    let mut quickest = Quickest { live: &live, loops: &loops, known: &known, came: &came, room };
-    quickest.order(function, &mut scratch);
+    let mut quickest = Quickest { live, loops, known: &known, came: &came, room };
+    quickest.order(function, blocks, scratch);
 }
 
 /// Orders blocks in which predicates find no place so that more of them do, where that needs no
 /// more registers than other blocks: each of the others costs a move there and one back.
 fn place_predicates(
     function: &mut Function,
+    blocks: &[Block],
     live: &Liveness,
     scratch: &mut Scratch,
-    known: &mut SecondaryMap<Block, Option<Peaks>>,
-    limit: i32,
+    (known, limit): (&mut SecondaryMap<Block, Option<Peaks>>, i32),
 ) {
-    for block in function.layout.clone() {
+    for block in blocks.iter().copied() {
         let old = known[block].unwrap_or_else(|| scratch.peaks(function, block, live, &function.blocks[block]));
         known[block] = Some(old);
         if old.unplaced() == 0 {
@@ -115,13 +126,6 @@ fn place_predicates(
             known[block] = Some(new);
         }
     }
-}
-
-/// General registers that may live where this many live anyway.
-pub fn room(function: &Function, limit: i32) -> i32 {
-    let all = function.target.info().map_or(0, |info| info.reg_limit);
-    let all = function.max_registers.map_or(all, |most| most.min(all));
-    limit.min(all as i32 - SPARE)
 }
 
 impl Peaks {
@@ -171,6 +175,8 @@ impl Plan {
 /// Tables of the function that all blocks use in turn, so that a block costs its own length.
 pub struct Scratch {
     live: Live,
+    /// General registers that may live in the blocks at hand.
+    pub all: i32,
     fit: FirstFit,
     pub groups: Groups,
     /// What decided the last order is in it.
@@ -181,9 +187,16 @@ pub struct Scratch {
 
 impl Scratch {
     fn new(function: &Function) -> Scratch {
-        let live = Live::new(function, room(function, i32::MAX));
+        let live = Live::new(function, i32::MAX);
         let groups = Groups::new(&live);
-        Scratch { live, fit: FirstFit::new(function), groups, work: Work::new(function), regions: Vec::new() }
+        Scratch {
+            live,
+            all: i32::MAX,
+            fit: FirstFit::new(function),
+            groups,
+            work: Work::new(function),
+            regions: Vec::new(),
+        }
     }
 
     /// What an order of a block takes.
@@ -199,7 +212,7 @@ impl Scratch {
 /// not; the first one that needs no more than `enough`. An order is given up as soon as it costs as
 /// much as the best one.
 fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks, enough: i32) -> Plan {
-    let all = room(function, i32::MAX);
+    let all = scratch.all;
     // No order needs less than what lives at its beginning.
     let enough = enough.max(old.first);
     let (predicates, prefer) = (old.predicates, Prefer::Chains);

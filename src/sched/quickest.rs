@@ -9,7 +9,7 @@
 //! more, lion_i64 14 % less with 25 more.
 
 use super::estimate::Estimate;
-use super::pressure_scheduler::{Scratch, lowest, room};
+use super::pressure_scheduler::{Scratch, lowest};
 use super::ready::Prefer;
 use super::region::{ANY, Aim, Asked, PREDICATES, UNIFORM};
 use super::sweep::Peaks;
@@ -74,15 +74,15 @@ struct Rooms {
 }
 
 impl Quickest<'_> {
-    /// Orders all blocks.
-    pub fn order(&mut self, function: &mut Function, scratch: &mut Scratch) {
-        let (slow, longest) = self.slow(function, scratch);
+    /// Orders these blocks.
+    pub fn order(&mut self, function: &mut Function, blocks: &[Block], scratch: &mut Scratch) {
+        let (slow, longest) = self.slow(function, blocks, scratch);
         for slow in slow {
             scratch.regions.clear();
             let known = self.known[slow.block];
             let old =
                 known.unwrap_or_else(|| scratch.peaks(function, slow.block, self.live, &function.blocks[slow.block]));
-            let rooms = Rooms::of(function, self.room, slow.time >= longest / HOT);
+            let rooms = Rooms::of(function, (self.room, scratch.all), slow.time >= longest / HOT);
             if let Some((order, needs)) = self.best(function, scratch, &slow, &old, &rooms) {
                 function.blocks[slow.block] = order;
                 self.room = self.room.max(needs);
@@ -92,9 +92,9 @@ impl Quickest<'_> {
 
     /// The blocks that wait longer than they must, in the order of the layout, and the longest time
     /// of a block that waits.
-    fn slow(&self, function: &Function, scratch: &mut Scratch) -> (Vec<Slow>, i64) {
+    fn slow(&self, function: &Function, blocks: &[Block], scratch: &mut Scratch) -> (Vec<Slow>, i64) {
         let (mut slow, mut longest) = (Vec::new(), 0);
-        for block in &function.layout {
+        for block in blocks {
             let insts = &function.blocks[*block];
             if !waits(function, insts) {
                 continue;
@@ -159,9 +159,8 @@ impl Quickest<'_> {
 }
 
 impl Rooms {
-    /// Where this many live anyway, for a block that is hot or not.
-    fn of(function: &Function, tight: i32, hot: bool) -> Rooms {
-        let all = room(function, i32::MAX);
+    /// Where this many live anyway of all that may, for a block that is hot or not.
+    fn of(function: &Function, (tight, all): (i32, i32), hot: bool) -> Rooms {
         let occupancy = Occupancy::of(function).filter(|_| hot);
         let wide = occupancy.map_or(tight, |occupancy| occupancy.most(tight + ADDED) - ADDED);
         let wide = wide.min(all).max(tight);

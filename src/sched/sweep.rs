@@ -73,7 +73,7 @@ pub struct Live {
     quads: Vec<(i32, i32)>,
     limit: usize,
     /// General registers that there are.
-    room: i32,
+    pub room: i32,
 }
 
 impl Live {

@@ -6,10 +6,11 @@
 //! calls preserve.
 
 use super::candidates::Candidates;
-use super::{Places, Ranges, first_points};
+use super::{MARGIN, Places, Ranges, first_points};
 use crate::alloc::bundles::{Calls, calls};
 use crate::alloc::interference::Mask;
 use crate::alloc::ranges::sort_by_point;
+use crate::alloc::zones::{Zone, zones};
 use crate::ori::{Block, File, Function, VReg};
 use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
@@ -34,6 +35,8 @@ pub struct Sweep<'a> {
     /// For each kind of call, and number of values that live across it, the registers that they
     /// take.
     across: Vec<Vec<u32>>,
+    /// Where a warp has fewer registers than the function.
+    zones: Vec<Zone>,
 }
 
 /// A point and a register, or none, in the order of points.
@@ -64,16 +67,18 @@ impl<'a> Sweep<'a> {
             std::iter::once(0).chain(kept.iter().skip(1).map(|n| n as u32 + 1)).collect()
         };
         let across = calls.iter().map(across).collect();
-        Sweep { starts, ends, places, ranges, blocks: first_points(function).0, across }
+        Sweep { starts, ends, places, ranges, blocks: first_points(function).0, across, zones: zones(function) }
     }
 
     /// The sweep; the most that live behind it.
     pub fn run(&self, candidates: &mut Candidates, limits: Limits) -> Limits {
         let mut most = limits;
         let mut live = Live { sweep: self, ended: 0, now: 0, count: 0, cheap: BTreeSet::new() };
-        let mut at = 0;
+        let (mut at, mut zones) = (0, self.zones.iter().peekable());
         for (start, end) in &self.starts {
             let point = (start >> 32) as u32;
+            while zones.next_if(|zone| zone.points.1 <= point).is_some() {}
+            let zone = zones.peek().map_or(u32::MAX, |zone| zone.registers.saturating_sub(MARGIN));
             live.leave(point, candidates);
             live.now = *start;
             while self.blocks.get(at + 1).is_some_and(|b| b.0 <= point) {
@@ -91,7 +96,7 @@ impl<'a> Sweep<'a> {
                 continue;
             }
             live.enter(*end, reg, candidates);
-            while live.count > limits.live && live.relieve(candidates, block, point) {}
+            while live.count > limits.live.min(zone) && live.relieve(candidates, block, point) {}
             most.live = most.live.max(live.count);
         }
         most
