@@ -8,7 +8,8 @@
 //!   first reader there or at its end. The block dominates its readers, so no source can be defined
 //!   anew in between.
 //! - When: if no more registers begin to live up to there, as sources, than no longer do, as
-//!   results. Readers move before what they read, so a whole chain follows its end.
+//!   results. Readers move before what they read, so a whole chain follows its end. Where more than
+//!   [`MANY`] registers live, also without a loop between, if no register begins to live.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure, sets_stack_pointer};
@@ -20,20 +21,30 @@ use crate::ori::{Block, File, Function, InstId, Kind, VReg, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// General registers that live at the start of a block to which everything sinks that takes none:
+/// more than that are rare, and every one counts there.
+const MANY: usize = 96;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
-    if loops.all.is_empty() {
+    let function = &mut *cx.function;
+    let live = Liveness::at_start(function, &cfg);
+    let is_general = |reg: &&VReg| function.regs[**reg].file == File::R;
+    let is_crowded = |block: &&Block| {
+        let lives = &live.live[**block];
+        lives.len() > MANY && lives.iter().filter(is_general).count() > MANY
+    };
+    let crowded: BTreeSet<Block> = cfg.rpo.iter().filter(is_crowded).copied().collect();
+    if loops.all.is_empty() && crowded.is_empty() {
         cx.unchanged = true;
         return;
     }
-    let function = &mut *cx.function;
-    let live = Liveness::at_start(function, &cfg);
     let readers = readers(function, &cfg);
     let mut sinker =
-        Sinker { readers, place: table(function.insts.len()), loops: &loops, dominators: &dominators, live };
+        Sinker { readers, place: table(function.insts.len()), loops: &loops, dominators: &dominators, live, crowded };
     let mut moves: BTreeMap<Block, Vec<InstId>> = BTreeMap::new();
     for block in cfg.rpo.iter().rev() {
         for inst in function.blocks[*block].iter().rev() {
@@ -85,6 +96,8 @@ struct Sinker<'a> {
     loops: &'a Loops,
     dominators: &'a Dominators,
     live: Liveness,
+    /// Blocks at whose start more than [`MANY`] registers live.
+    crowded: BTreeSet<Block>,
 }
 
 impl Sinker<'_> {
@@ -108,7 +121,12 @@ impl Sinker<'_> {
         while to != block && self.loops.innermost(to) != inner {
             to = self.dominators.parent(to)?;
         }
-        (to != block && self.crosses(function, block, inst) && self.begun(function, to, inst) <= results).then_some(to)
+        if to == block {
+            return None;
+        }
+        let most = if self.crosses(function, block, inst) { results } else { 0 };
+        let pays = most > 0 || self.crowded.contains(&to);
+        (pays && self.begun(function, to, inst) <= most).then_some(to)
     }
 
     /// The block where a reader is, or will be.
