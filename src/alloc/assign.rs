@@ -34,6 +34,8 @@ pub struct Assigner<'a> {
     reluctant: Mask,
     /// Gives the columns their costs.
     weigh: &'a dyn Fn(&Classes, &mut Choice),
+    /// General classes that found no place.
+    pub tight: Vec<u32>,
 }
 
 /// The place of a class in an order, by these numbers and then by its own.
@@ -66,7 +68,7 @@ impl<'a> Assigner<'a> {
         weigh: &'a dyn Fn(&Classes, &mut Choice),
     ) -> Assigner<'a> {
         let closed = vec![Cell::new(None); choice.columns.len()];
-        Assigner { classes, choice, owners: None, closed, reluctant, weigh }
+        Assigner { classes, choice, owners: None, closed, reluctant, weigh, tight: Vec::new() }
     }
 
     /// Places the classes in this order, or chooses what to spill. Returns a class that has no
@@ -246,6 +248,9 @@ impl<'a> Assigner<'a> {
 
     /// Evicts the cheapest classes, or spills this one. False if neither is possible.
     fn make_room(&mut self, id: u32, open: Mask) -> bool {
+        if self.classes.classes[id as usize].file == File::R {
+            self.tight.push(id);
+        }
         (self.weigh)(self.classes, self.choice);
         if self.owners.is_none() {
             self.owners = Some(self.all_owners());

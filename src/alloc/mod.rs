@@ -4,9 +4,11 @@
 //! physical number; COPY, UNDEF and ENTRY are gone; the frame is laid out and the stack pointer
 //! set. Each round computes live ranges (`ranges`), gives every register tuple a position in a
 //! class or copies its operands (`register_tuples`), coalesces copies (`bundles`), and places each
-//! class (`pressure`, `assign`) or chooses what to spill. If something is spilled, `spill` rewrites
-//! the function and the next round begins. `frame` completes the function. `check` verifies the
-//! result independently.
+//! class (`pressure`, `assign`) or chooses what to spill. Where a class finds no place although
+//! few enough registers live, a few cheap values are spilled first ([`Choice::relieve_at`]): a
+//! wide tuple makes room only at the cost of all that stands there. If something is spilled,
+//! `spill` rewrites the function and the next round begins. `frame` completes the function. `check`
+//! verifies the result independently.
 //!
 //! Guarantees:
 //! - Two registers that are live at once never share a physical register. A tuple gets adjacent
@@ -89,6 +91,8 @@ use std::sync::LazyLock;
 /// 200 cubins.
 pub const EXTRA_REGISTERS: u32 = 2;
 
+/// Rounds that spill a little where much would have to make room.
+const TRIES: u32 = 12;
 /// Relative cost of spilling a value that already has a spill slot, which need not be stored again.
 const IN_FRAME: f64 = 0.5;
 
@@ -123,8 +127,20 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Liveness>) -> Result<Gone, String> {
     let (top, gone) = (function.local_bytes, Gone::default());
     let (pairs, shares) = (function.optimise && function.target.has(Feature::JoinsPairs), function.optimise);
-    let mut allocator =
-        Allocator { function, cfg, loops, live, gone, made: Made::default(), top, coalesce: true, pairs, shares };
+    let mut allocator = Allocator {
+        function,
+        cfg,
+        loops,
+        live,
+        gone,
+        made: Made::default(),
+        top,
+        coalesce: true,
+        pairs,
+        shares,
+        tries: TRIES,
+        budget: None,
+    };
     while allocator.round()? {}
     let (spilled, gone) = (allocator.top, allocator.gone);
     frame::finish(function, spilled);
@@ -148,6 +164,11 @@ struct Allocator<'a> {
     /// Whether a uniform register may be one with a copy of it that lives as long: until that costs
     /// a spill.
     shares: bool,
+    /// How many more rounds may spill what costs least where classes found no place, in the hope
+    /// that they find one then.
+    tries: u32,
+    /// What they may cost: as much as making room would have cost the first time.
+    budget: Option<f64>,
 }
 
 impl Allocator<'_> {
@@ -195,11 +216,20 @@ impl Allocator<'_> {
                     addresses::rotate(self.function, self.loops, &mut assigner, &order);
                 }
             }
+            let tight = std::mem::take(&mut assigner.tight);
             if let Some(class) = stuck.filter(|_| !chosen(&choice)) {
                 if std::mem::take(&mut self.coalesce) {
                     return Ok(true);
                 }
                 return Err(self.refusal(&classes, class));
+            }
+            if self.function.optimise && self.tries > 0 && chosen(&choice) {
+                let mut other = Choice::new(&classes, may_spill);
+                weigh(&classes, &mut other);
+                if let Some(cost) = other.relieve_at(&classes, &tight, (&choice, self.budget)) {
+                    self.budget = Some(cost);
+                    (choice, self.tries) = (other, self.tries - 1);
+                }
             }
         }
         if !chosen(&choice) {

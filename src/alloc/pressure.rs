@@ -5,7 +5,7 @@
 //! spills the column with the least access cost for each later point at which too many live,
 //! together with the columns that are always accessed with it. A column without a spillable
 //! register is never chosen. Conflicts that the sweep cannot see (alignment, calls) are left to
-//! `assign`.
+//! `assign`; where it fails, the same sweep with a lower limit there may help.
 
 use super::FILES;
 use super::bundles::{Class, Classes};
@@ -20,6 +20,9 @@ use std::collections::BinaryHeap;
 
 /// Columns up to which each is looked at to find the one to spill.
 const MOST_COMPARED: usize = 2048;
+
+/// Registers by which pressure is lowered where a class finds no place.
+const FEWER: u32 = 4;
 
 /// No column: the start of a zone.
 const NONE: u32 = u32::MAX;
@@ -123,6 +126,57 @@ impl Choice {
 
     /// Sweeps over one file and chooses columns until at most `available` are live.
     pub fn relieve(&mut self, classes: &Classes, file: File, available: u32) {
+        // Where fewer registers may be used, and how many.
+        let closed = classes.barred.always[file as usize];
+        let open = |zone: &Zone| Mask::below(zone.registers as i32).minus(closed).iter().count() as u32;
+        let zones: &[Zone] = if file == File::R { &classes.barred.zones } else { &[] };
+        let zones: Vec<(Range, u32)> = zones.iter().map(|z| (z.points, open(z).min(available))).collect();
+        self.sweep(classes, file, available, &zones);
+    }
+
+    /// Chooses general columns so that [`FEWER`] registers fewer live where these classes do, and
+    /// of the other files what `made` chose. Returns what is left of the budget, if that suffices
+    /// and making room costs no less; without a budget there is what that costs.
+    pub fn relieve_at(
+        &mut self,
+        classes: &Classes,
+        tight: &[u32],
+        (made, budget): (&Choice, Option<f64>),
+    ) -> Option<f64> {
+        let columns = tight.iter().flat_map(|id| &classes.classes[*id as usize].columns);
+        let mut ranges: Vec<Range> = columns.flat_map(|column| column.ranges.iter().copied()).collect();
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, range| {
+            let joins = next.0 <= range.1;
+            if joins {
+                range.1 = range.1.max(next.1);
+            }
+            joins
+        });
+        let lives = lives(classes, File::R);
+        let most = ranges.iter().filter_map(|range| lives.get(range.0 as usize..range.1 as usize)?.iter().max()).max();
+        let limit = most.copied().unwrap_or(0).saturating_sub(FEWER);
+        let zones: Vec<(Range, u32)> = ranges.into_iter().map(|range| (range, limit)).collect();
+        self.sweep(classes, File::R, u32::MAX, &zones);
+        let (cost, room) = (self.chosen_cost(classes), made.chosen_cost(classes));
+        let left = budget.unwrap_or(room) - cost;
+        if cost == 0.0 || cost >= room || left < 0.0 {
+            return None;
+        }
+        let general = |info: &Info| classes.classes[info.class as usize].file == File::R;
+        for (info, made) in self.columns.iter_mut().zip(&made.columns).filter(|(info, _)| !general(info)) {
+            info.chosen = made.chosen;
+        }
+        Some(left)
+    }
+
+    /// What the chosen general columns cost.
+    fn chosen_cost(&self, classes: &Classes) -> f64 {
+        let general = |info: &&Info| info.chosen && classes.classes[info.class as usize].file == File::R;
+        self.columns.iter().filter(general).map(|info| info.cost).sum()
+    }
+
+    fn sweep(&mut self, classes: &Classes, file: File, available: u32, zones: &[(Range, u32)]) {
         let mut starts: Vec<(u32, u32, u32)> = Vec::new();
         for (number, info) in self.columns.iter().enumerate() {
             let class = &classes.classes[info.class as usize];
@@ -130,12 +184,7 @@ impl Choice {
                 starts.extend(class.columns[info.at as usize].ranges.iter().map(|r| (r.0, r.1, number as u32)));
             }
         }
-        // Where fewer registers may be used, and how many.
-        let closed = classes.barred.always[file as usize];
-        let open = |zone: &Zone| Mask::below(zone.registers as i32).minus(closed).iter().count() as u32;
-        let zones: &[Zone] = if file == File::R { &classes.barred.zones } else { &[] };
-        let zones: Vec<(Range, u32)> = zones.iter().map(|z| (z.points, open(z).min(available))).collect();
-        let mut crowded = Crowded::new(&starts, available, &zones, (classes.end, self.columns.len()));
+        let mut crowded = Crowded::new(&starts, available, zones, (classes.end, self.columns.len()));
         starts.extend(zones.iter().map(|((from, _), _)| (*from, *from, NONE)));
         sort_by_point(&mut starts, |start| start.0);
         starts.chunk_by_mut(|a, b| a.0 == b.0).for_each(|same| same.sort_unstable());
@@ -195,7 +244,7 @@ impl Crowded {
             let zone = zones.peek().filter(|((from, _), _)| *from as usize <= point);
             let before = count;
             now += change;
-            count += u32::from(now > zone.map_or(available, |zone| zone.1) as i32);
+            count += u32::from(i64::from(now) > zone.map_or(available, |zone| zone.1).into());
             before
         });
         let mut crowded = Crowded { before: before.collect(), later: vec![0; columns] };
@@ -222,26 +271,29 @@ impl Crowded {
 
 /// Most registers of each file that live at once.
 fn peaks(classes: &Classes) -> [u32; FILES.len()] {
+    FILES.map(|file| lives(classes, file).into_iter().max().unwrap_or(0))
+}
+
+/// How many registers of a file live at each point; empty if there are none.
+fn lives(classes: &Classes, file: File) -> Vec<u32> {
     // By how many more live from a point on.
-    let mut changes = FILES.map(|_| Vec::new());
-    for class in &classes.classes {
-        let change: &mut Vec<i32> = &mut changes[class.file as usize];
-        for range in class.columns.iter().flat_map(|column| &column.ranges) {
-            if change.is_empty() {
-                *change = vec![0; classes.end as usize + 1];
-            }
-            change[range.0 as usize] += 1;
-            change[range.1 as usize] -= 1;
+    let mut changes = Vec::new();
+    let own = classes.classes.iter().filter(|class| class.file == file);
+    for range in own.flat_map(|class| &class.columns).flat_map(|column| &column.ranges) {
+        if changes.is_empty() {
+            changes = vec![0i32; classes.end as usize + 1];
         }
+        changes[range.0 as usize] += 1;
+        changes[range.1 as usize] -= 1;
     }
-    changes.map(|change| {
-        let (mut now, mut most) = (0, 0);
-        for change in change {
+    let mut now = 0;
+    changes
+        .into_iter()
+        .map(|change| {
             now += change;
-            most = most.max(now);
-        }
-        most as u32
-    })
+            now.cast_unsigned()
+        })
+        .collect()
 }
 
 /// The columns that are live at the current point.
