@@ -14,9 +14,12 @@ fn lowered(source: &str, target: &str) -> Result<LoweredModule, Vec<Diagnostic>>
 }
 
 /// Forms that are refused by name on some targets.
-const REFUSED: [&str; 2] = [
+const REFUSED: [&str; 5] = [
     "'cp.async.bulk.shared::cluster.global' is not implemented",
     "'cp.async.bulk.tensor.shared::cluster.global' is not implemented",
+    "'redux.sync.max.f32' is not implemented",
+    "'redux.sync.max.NaN.f32' is not implemented",
+    "'redux.sync.min.f32' is not implemented",
 ];
 
 /// Reads of textures that are refused where they are calls of the driver.
