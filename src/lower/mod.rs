@@ -48,7 +48,7 @@ use crate::ori::{BankConstants, Function, Operand};
 use crate::ptx::ast::{self, FunctionId, Module, Statement};
 use crate::tables::choices;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole};
-use crate::tables::ptx::{Op, ScalarType};
+use crate::tables::ptx::{Limit, Op, ScalarType};
 use crate::tables::{GenerationInfo, Target};
 use builder::{Builder, Lowered, Refusal};
 pub(crate) use call::abi::RETURN_ADDRESS;
@@ -217,6 +217,8 @@ fn lower_all(
         .filter_map(|(id, _)| lowering.entry(id))
         .collect();
     if devices {
+        let all = module.functions.values().filter(|f| !f.is_entry && f.body.is_some()).count();
+        check_count("File has", all, Limit::ObjectFunctions).map_err(|refusal| vec![refusal])?;
         lowering.all_devices();
     }
     let Lowering { layout, mut diagnostics, mut devices, .. } = lowering;
@@ -255,6 +257,16 @@ fn lower_all(
     })
 }
 
+/// Checks that this many device functions, of which all are kept until the last is compiled, are
+/// not too many.
+fn check_count(whose: &str, count: usize, limit: Limit) -> Result<(), Diagnostic> {
+    let most = limit.bytes(|_| true);
+    if count as u64 <= most {
+        return Ok(());
+    }
+    Err(Diagnostic::fatal(format!("{whose} too many functions ({count:#x}, {most:#x} max)")))
+}
+
 /// A device function as lowered: for one entry if it uses shared memory, else for all.
 type Instance = (FunctionId, Option<FunctionId>);
 
@@ -279,6 +291,12 @@ impl Lowering<'_> {
     fn entry(&mut self, id: FunctionId) -> Option<LoweredFunction> {
         let (object, elf) = (self.layout.object, ElfTarget::of_sm(self.target.sm));
         let all = self.calls.reachable(self.module, id);
+        let name = &self.module.functions[id].name;
+        if let Err(refusal) = check_count(&format!("Entry function '{name}' calls"), all.len(), Limit::DeviceFunctions)
+        {
+            self.diagnostics.push(refusal);
+            return None;
+        }
         let reach = if object { Vec::new() } else { all.clone() };
         let places = match FunctionLayout::of_entry(self.module, self.calls, id, &reach, (self.info, elf)) {
             Ok(places) => places,

@@ -13,7 +13,19 @@ use crate::ori::mods::*;
 use crate::ptx::ast::{self, OperandKind, Part, RegisterUse};
 use crate::tables::choices::{self, Step};
 use crate::tables::ptx::ScalarType;
-use crate::tables::{Op, Role};
+use crate::tables::{Mod, Op, Role, value};
+
+/// The types of packed integers as I2IP names them.
+const PACKED: [(ScalarType, u8); 8] = [
+    (ScalarType::U16, value::dst::U16),
+    (ScalarType::S16, value::dst::S16),
+    (ScalarType::U8, value::dst::U8),
+    (ScalarType::S8, value::dst::S8),
+    (ScalarType::U4, value::dst::U4),
+    (ScalarType::S4, value::dst::S4),
+    (ScalarType::U2, value::dst::U2),
+    (ScalarType::S2, value::dst::S2),
+];
 
 impl Builder<'_> {
     /// All video instructions but `vmad`.
@@ -125,36 +137,17 @@ impl Builder<'_> {
     /// `cvt.pack`: two clamped numbers, packed below the low part of a third operand.
     pub fn convert_pack(&mut self, inst: &ast::Instruction) -> Lowered {
         let (to, from) = (inst.types[0], inst.types[1]);
-        let mut parts = Vec::new();
-        for operand in [&inst.operands[2], &inst.operands[1]] {
-            let value = self.source_reg(operand, from)?;
-            parts.push(self.clamp([value, Operand::zero()], to, from)[0]);
-        }
+        let format = PACKED.iter().find(|row| row.0 == to).ok_or(Refusal::NotBuilt)?.1;
+        let high = self.source_reg(&inst.operands[1], from)?;
+        let low = self.source_reg(&inst.operands[2], from)?;
+        let rest = match inst.operands.get(3) {
+            Some(rest) => self.source_reg(rest, ScalarType::B32)?,
+            None => Operand::zero(),
+        };
         let d = self.dest(&inst.operands[0])?;
-        if to.bits() == 16 {
-            self.join_halves(d, parts[0], parts[1]);
-            return Ok(());
-        }
-        let c = self.source_reg(&inst.operands[3], ScalarType::B32)?;
-        if to.bits() < 8 {
-            self.pack_few_bits(d, [parts[0], parts[1], c], to.bits());
-            return Ok(());
-        }
-        let pair = self.pack(&parts, 8);
-        self.join_halves(d, pair, c);
+        let mods = [(Mod::Dst, format), (Mod::Src, value::src::S32), (Mod::Isat, value::isat::SAT)];
+        self.put(Op::I2IP, &mods, &[(Role::D, d), (Role::A, high), (Role::B, low), (Role::C, rest)]);
         Ok(())
-    }
-
-    /// Packs `bits` bits of each of two words, below those of a third.
-    fn pack_few_bits(&mut self, d: Operand, [low, high, rest]: [Operand; 3], bits: u32) {
-        const CHOOSE: u8 = (0xf0 & 0xcc) | (0xaa & !0xcc);
-        let [up, pair, above] = [(); 3].map(|()| self.temp());
-        let [one, two] = [self.imm(bits), self.imm(2 * bits)];
-        let [first, both] = [self.imm((1 << bits) - 1), self.imm((1 << (2 * bits)) - 1)];
-        self.shf(&SHF_L, up, high, one, Operand::zero());
-        self.lop3(pair, low, first, up, CHOOSE);
-        self.shf(&SHF_L, above, rest, two, Operand::zero());
-        self.lop3(d, pair, both, above, CHOOSE);
     }
 
     /// `fns`: a binary search for the n-th set bit, upwards from a start bit; the mask is reversed

@@ -30,6 +30,11 @@ impl Bits {
         Bits { zeros, ones: 0 }
     }
 
+    /// The word, if all bits are known.
+    pub fn value(self) -> Option<u32> {
+        (self.zeros == !self.ones).then_some(self.ones)
+    }
+
     /// What holds of both words.
     fn or(self, other: Bits) -> Bits {
         Bits { zeros: self.zeros & other.zeros, ones: self.ones & other.ones }
@@ -65,6 +70,13 @@ impl Known {
         }
     }
 
+    /// How many of the lowest bits of an operand, or of what it negates, are clear.
+    fn low_zeros(&self, function: &Function, operand: Operand) -> u32 {
+        let plain = operand.plain();
+        let known = if operand == plain.negated() { plain } else { operand };
+        self.operand(function, known).zeros.trailing_ones()
+    }
+
     fn result(&self, function: &Function, inst: InstId) -> Option<Bits> {
         let data = &function.insts[inst];
         if !data.guard.is_null() {
@@ -89,7 +101,10 @@ impl Known {
                 Some(Bits { zeros: arg(Role::A).zeros | wide, ones: arg(Role::A).ones & !wide })
             }
             Op::IADD3 if data.mods.get(Mod::X) != value::x::X => {
-                Some(Bits::at_most(arg(Role::A).most() + arg(Role::B).most() + arg(Role::C).most()))
+                let most = Bits::at_most(arg(Role::A).most() + arg(Role::B).most() + arg(Role::C).most());
+                let low = [Role::A, Role::B, Role::C].map(|role| self.low_zeros(function, function.arg(inst, role)));
+                let low = low.into_iter().min().unwrap_or(0);
+                Some(Bits { zeros: most.zeros | !u32::MAX.checked_shl(low).unwrap_or(0), ones: 0 })
             }
             Op::POPC => Some(Bits::at_most(u32::BITS.into())),
             _ => None,

@@ -2,10 +2,10 @@
 //! demanded bits, on words.
 //!
 //! Two steps, each with facts of its own. The first knows which bits of a value are always clear or
-//! set: what it removes was the identity, so every register keeps its value. The second knows which
-//! bits of a value are read: what it removes leaves those as they were, and its facts rest on
-//! constants alone, not on bits that a mask removed in the same step would clear. Readers of what
-//! was removed read its source; DCE removes the rest.
+//! set: what it removes was the identity or a constant, so every register keeps its value. The
+//! second knows which bits of a value are read: what it removes leaves those as they were, and its
+//! facts rest on constants alone, not on bits that a mask removed in the same step would clear.
+//! Readers of what was removed read its source; DCE removes the rest.
 
 pub mod demand;
 mod known;
@@ -13,7 +13,7 @@ mod known;
 use super::copy_propagation::{free_pair, rename};
 use crate::analysis::PassCx;
 use crate::analysis::bit_flow::{CHOICE, bytes, lut};
-use crate::analysis::def_use::is_pure;
+use crate::analysis::def_use::{is_pure, rewrite};
 use crate::ori::{File, Function, InstId, Operand, VReg, table};
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
@@ -27,6 +27,13 @@ pub fn run(cx: &mut PassCx) {
         return;
     }
     let known = known::Known::new(function, &insts);
+    for inst in insts.iter().copied().filter(|inst| is_candidate(function, *inst)).collect::<Vec<_>>() {
+        let d = function.arg(inst, Role::D);
+        if let Some(value) = d.as_reg().and_then(|reg| known.of(reg).value()) {
+            let source = function.imm(value.into());
+            rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, source)]);
+        }
+    }
     remove(function, &insts, |function, inst, operand| {
         let zeros = operand.as_reg().map_or(0, |reg| known.of(reg).zeros);
         let kept = passed(function, inst, operand);

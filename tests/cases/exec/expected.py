@@ -1708,6 +1708,24 @@ def funnel_sums():
     return [launch("funnel_sums", 1, 32, [IN("u32", x), OUT("u32", out), scalar("u32", p), scalar("u32", q)])]
 
 
+def packed_integers():
+    x = lcg("u32", 96, 71, M32)
+    kinds = [(16, False), (16, True), (8, False), (8, True), (4, False), (4, True), (2, False), (2, True)]
+
+    def clamped(value, bits, sign):
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign else (0, (1 << bits) - 1)
+        return max(low, min(high, value)) & (1 << bits) - 1
+
+    out = []
+    for t in range(32):
+        # From far outside of all types to within the narrowest.
+        a, b, c = [signed(v) >> (t if at < 2 else 0) for at, v in enumerate(x[3 * t:3 * t + 3])]
+        for bits, sign in kinds:
+            third = (c & M32) << 2 * bits & M32 if bits < 16 else 0
+            out.append(third | clamped(a, bits, sign) << bits | clamped(b, bits, sign))
+    return [launch("packed_integers", 1, 32, [IN("u32", x), OUT("u32", out)])]
+
+
 def return_if():
     # The numbers that the subroutine wants are zeros; the lane ends in it where one is another.
     inputs = [[0.0, 0.0, 0.0, 7.0], [1.5, 0.0, 0.0, 7.0], [0.0, 2.0, 0.0, 7.0], [0.0, 0.0, 3.0, 7.0]]
@@ -2286,7 +2304,7 @@ KERNELS = [
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
-    funnel_sums, packed_singles, redux_floats, return_if,
+    funnel_sums, packed_integers, packed_singles, redux_floats, return_if,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, flags_of_loops, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,

@@ -95,7 +95,8 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "calls", full: 100_000, reduced: 2_000, compiles: true, write: calls },
     Kind { name: "live_values", full: 100_000, reduced: 3_000, compiles: true, write: live_values },
     Kind { name: "switch", full: 20_000, reduced: 20_000, compiles: true, write: switch },
-    Kind { name: "chain_of_calls", full: 100_000, reduced: 1_000, compiles: true, write: chain_of_calls },
+    Kind { name: "chain_of_calls", full: 21_000, reduced: 1_000, compiles: true, write: chain_of_calls },
+    Kind { name: "functions_beyond", full: 100_000, reduced: 21_001, compiles: false, write: chain_of_calls },
     Kind { name: "shared_symbols", full: 50_000, reduced: 6_000, compiles: true, write: shared_symbols },
     Kind { name: "constants_in_code", full: 100_000, reduced: 5_000, compiles: true, write: constants_in_code },
 ];
