@@ -30,7 +30,7 @@ pub fn run(cx: &mut PassCx) {
     for inst in insts.iter().copied().filter(|inst| is_candidate(function, *inst)).collect::<Vec<_>>() {
         let d = function.arg(inst, Role::D);
         if let Some(value) = d.as_reg().and_then(|reg| known.of(reg).value()) {
-            let source = function.imm(value.into());
+            let source = if value == 0 { Operand::zero() } else { function.imm(value.into()) };
             rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, source)]);
         }
     }
