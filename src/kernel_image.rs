@@ -137,12 +137,12 @@ fn states_block_z(pieces: &[Piece], elf: &ElfTarget) -> bool {
     row.is_some_and(|row| elf.constant(row.id).is_some()) && pieces.iter().any(|piece| piece.code.block_z)
 }
 
-/// A relocation of code.
 /// Whether a relocation names what the driver defines.
 fn by_driver(reloc: &merge_functions::Relocation) -> bool {
     reloc.symbol.starts_with(merge_functions::DRIVER_PREFIX)
 }
 
+/// A relocation of code.
 fn relocation(r: &merge_functions::Relocation) -> cubin::Reloc {
     cubin::Reloc { offset: r.at, kind: r.number, symbol: r.symbol.clone(), addend: r.addend, explicit_addend: false }
 }

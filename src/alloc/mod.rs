@@ -167,7 +167,7 @@ struct Allocator<'a> {
     /// How many more rounds may spill what costs least where classes found no place, in the hope
     /// that they find one then.
     tries: u32,
-    /// What they may cost: as much as making room would have cost the first time.
+    /// What they may still cost: in all as much as making room would have cost the first time.
     budget: Option<f64>,
 }
 
@@ -226,8 +226,8 @@ impl Allocator<'_> {
             if self.function.optimise && self.tries > 0 && chosen(&choice) {
                 let mut other = Choice::new(&classes, may_spill);
                 weigh(&classes, &mut other);
-                if let Some(cost) = other.relieve_at(&classes, &tight, (&choice, self.budget)) {
-                    self.budget = Some(cost);
+                if let Some(left) = other.relieve_at(&classes, &tight, (&choice, self.budget)) {
+                    self.budget = Some(left);
                     (choice, self.tries) = (other, self.tries - 1);
                 }
             }

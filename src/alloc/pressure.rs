@@ -135,8 +135,8 @@ impl Choice {
     }
 
     /// Chooses general columns so that [`FEWER`] registers fewer live where these classes do, and
-    /// of the other files what `made` chose. Returns what is left of the budget, if that suffices
-    /// and making room costs no less; without a budget there is what that costs.
+    /// of the other files what `made` chose. Returns what is left of the budget, which begins as
+    /// the cost of `made`; `None` if it does not suffice, or this costs no less than `made`.
     pub fn relieve_at(
         &mut self,
         classes: &Classes,
@@ -176,6 +176,8 @@ impl Choice {
         self.columns.iter().filter(general).map(|info| info.cost).sum()
     }
 
+    /// Sweeps over one file and chooses columns until at most `available` are live, and in each of
+    /// these ranges as many as it says.
     fn sweep(&mut self, classes: &Classes, file: File, available: u32, zones: &[(Range, u32)]) {
         let mut starts: Vec<(u32, u32, u32)> = Vec::new();
         for (number, info) in self.columns.iter().enumerate() {

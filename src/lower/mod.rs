@@ -264,7 +264,7 @@ fn check_count(whose: &str, count: usize, limit: Limit) -> Result<(), Diagnostic
     if count as u64 <= most {
         return Ok(());
     }
-    Err(Diagnostic::fatal(format!("{whose} too many functions ({count:#x}, {most:#x} max)")))
+    Err(Diagnostic::fatal(format!("{whose} too many functions ({count}, {most} max)")))
 }
 
 /// A device function as lowered: for one entry if it uses shared memory, else for all.

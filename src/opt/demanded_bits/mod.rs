@@ -27,13 +27,7 @@ pub fn run(cx: &mut PassCx) {
         return;
     }
     let known = known::Known::new(function, &insts);
-    for inst in insts.iter().copied().filter(|inst| is_candidate(function, *inst)).collect::<Vec<_>>() {
-        let d = function.arg(inst, Role::D);
-        if let Some(value) = d.as_reg().and_then(|reg| known.of(reg).value()) {
-            let source = if value == 0 { Operand::zero() } else { function.imm(value.into()) };
-            rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, source)]);
-        }
-    }
+    fold(function, &insts, &known);
     remove(function, &insts, |function, inst, operand| {
         let zeros = operand.as_reg().map_or(0, |reg| known.of(reg).zeros);
         let kept = passed(function, inst, operand);
@@ -46,6 +40,18 @@ pub fn run(cx: &mut PassCx) {
         let read = function.arg(inst, Role::D).as_reg().map_or(u32::MAX, |reg| demand[reg]);
         read & !passed(function, inst, operand) == 0
     });
+}
+
+/// Makes constants of candidates of which all bits are known.
+fn fold(function: &mut Function, insts: &[InstId], known: &known::Known) {
+    for inst in insts.iter().copied() {
+        let d = function.arg(inst, Role::D);
+        let value = d.as_reg().and_then(|reg| known.of(reg).value());
+        if let Some(value) = value.filter(|_| is_candidate(function, inst)) {
+            let source = if value == 0 { Operand::zero() } else { function.imm(value.into()) };
+            rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, source)]);
+        }
+    }
 }
 
 /// Makes readers of what may go read the operand that it passes on.
