@@ -97,8 +97,8 @@ fn append(set: &[u64], regs: &[VReg], all: &mut Vec<VReg>) {
 
 /// Follows each register from its uses back to its definitions.
 pub(super) fn by_register(function: &Function, cfg: &Cfg, events: &Events, at_start: bool) -> Lists<VReg> {
-    let mut live = Noted { at_start, pairs: Vec::new() };
     let limit = function.block_limit();
+    let mut live = Noted { at_start, blocks: Vec::new(), ends: Vec::with_capacity(events.regs.len()), len: 0 };
     let lists = |pairs: &[(u32, Block)]| {
         Lists::new(events.regs.len(), pairs.iter().map(|(number, block)| (*number as usize, *block)))
     };
@@ -106,12 +106,12 @@ pub(super) fn by_register(function: &Function, cfg: &Cfg, events: &Events, at_st
     // Per block, the last register killed, live-in and live-out.
     let mut marks = vec![Marks { killed: NEVER, live_in: NEVER, live_out: NEVER }; limit];
     let mut work: Vec<Block> = Vec::new();
-    for (at, reg) in events.regs.iter().copied().enumerate() {
+    for at in 0..events.regs.len() {
         let now = at as u32;
         kills.of(at).iter().for_each(|b| marks[b.index()].killed = now);
         for block in reads.of(at) {
             marks[block.index()].live_in = now;
-            live.note(true, *block, reg);
+            live.note(true, *block);
             work.push(*block);
         }
         let mut ends = |block: Block, live: &mut Noted, work: &mut Vec<Block>| {
@@ -119,9 +119,9 @@ pub(super) fn by_register(function: &Function, cfg: &Cfg, events: &Events, at_st
             if std::mem::replace(&mut marks.live_out, now) == now {
                 return;
             }
-            live.note(false, block, reg);
+            live.note(false, block);
             if marks.killed != now && std::mem::replace(&mut marks.live_in, now) != now {
-                live.note(true, block, reg);
+                live.note(true, block);
                 work.push(block);
             }
         };
@@ -129,8 +129,9 @@ pub(super) fn by_register(function: &Function, cfg: &Cfg, events: &Events, at_st
         while let Some(block) = work.pop() {
             cfg.preds[block].iter().for_each(|p| ends(*p, &mut live, &mut work));
         }
+        live.ends.push(live.len);
     }
-    Lists::new(limit, live.pairs.iter().map(|(block, reg)| (block.index(), *reg)))
+    live.lists(limit, &events.regs)
 }
 
 /// What a block is to the last register that reached it.
@@ -141,16 +142,37 @@ struct Marks {
     live_out: u32,
 }
 
-/// The blocks at whose start, or at whose end, registers live.
+/// The blocks at whose start, or at whose end, registers live: register by register, in pieces, so
+/// that they are never copied as they become more.
 struct Noted {
     at_start: bool,
-    pairs: Vec<(Block, VReg)>,
+    blocks: Vec<Vec<Block>>,
+    /// How many blocks belong to the registers up to each.
+    ends: Vec<usize>,
+    len: usize,
 }
 
+/// Blocks in a piece of [`Noted`]: a megabyte, so that it has pages of its own, which go back.
+const PIECE: usize = 1 << 18;
+
 impl Noted {
-    fn note(&mut self, at_start: bool, block: Block, reg: VReg) {
-        if self.at_start == at_start {
-            self.pairs.push((block, reg));
+    fn note(&mut self, at_start: bool, block: Block) {
+        if self.at_start != at_start {
+            return;
         }
+        if self.len.is_multiple_of(PIECE) {
+            self.blocks.push(Vec::with_capacity(if self.len == 0 { 0 } else { PIECE }));
+        }
+        self.blocks[self.len / PIECE].push(block);
+        self.len += 1;
+    }
+
+    /// The registers of each block, of which there are `limit`.
+    fn lists(self, limit: usize, regs: &[VReg]) -> Lists<VReg> {
+        let pairs = regs.iter().zip(&self.ends).scan(0, |start, (reg, end)| {
+            let range = std::mem::replace(start, *end)..*end;
+            Some(range.map(|at| (self.blocks[at / PIECE][at % PIECE].index(), *reg)))
+        });
+        Lists::new(limit, pairs.flatten())
     }
 }

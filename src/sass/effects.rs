@@ -208,6 +208,7 @@ fn fragment(inst: &Inst, role: Role) -> Option<u8> {
         Op::UTMALDG | Op::UTMALST | Op::UTMREDG | Op::UTMAPF => return Some(tensor_words(inst)),
         Op::HMMA_884 => return Some(2),
         Op::QMMA_SF_16832 | Op::OMMA_16864 => return Some(if role == Role::B { 2 } else { 4 }),
+        Op::QMMA_SF_SP_16864 | Op::OMMA_SP_168128 => return Some(4),
         Op::GMMA => return Some(if role == Role::A { 4 } else { group_sum(inst) }),
         Op::LDTM | Op::STTM => return Some(tensor_memory(inst)),
         // A descriptor, or an address in tensor memory; which lanes keep their sums.

@@ -3,6 +3,7 @@
 //! Plain reads are kept apart from the others, since no read must follow another: a block may have
 //! any number of them between two writes. Otherwise an access is compared with a bounded number of
 //! earlier ones; the next one stays behind them all, and all that come later stay behind that one.
+//! Likewise what follows one that follows all before it follows these without being told.
 
 use crate::analysis::memory_dependence::Memory;
 
@@ -10,8 +11,16 @@ use crate::analysis::memory_dependence::Memory;
 pub struct Accesses {
     /// How many of each kind one is compared with.
     compared: usize,
-    reads: Vec<(u32, Memory)>,
-    others: Vec<(u32, Memory)>,
+    reads: Vec<Access>,
+    others: Vec<Access>,
+}
+
+/// One access.
+struct Access {
+    at: u32,
+    memory: Memory,
+    /// Whether it stays behind all before it.
+    last: bool,
 }
 
 impl Accesses {
@@ -29,20 +38,31 @@ impl Accesses {
     /// The last one beside an access, of those of its kind that it is compared with.
     pub fn beside(&self, access: &Memory) -> Option<u32> {
         let kind = if access.only_reads() { &self.reads } else { &self.others };
-        kind.iter().rev().take(self.compared).find(|(_, other)| access.is_beside(other)).map(|(at, _)| *at)
+        kind.iter().rev().take(self.compared).find(|other| access.is_beside(&other.memory)).map(|other| other.at)
     }
 
-    /// Adds the next one. `follows` gets the positions of those that it must stay behind.
-    pub fn add(&mut self, now: u32, access: Memory, follows: impl FnMut(u32)) {
+    /// Adds the next one. `follows` gets the positions of those that it must stay behind, but not
+    /// of those that one of these is known to stay behind.
+    pub fn add(&mut self, now: u32, access: Memory, mut follows: impl FnMut(u32)) {
         let reads = access.only_reads();
         let full = self.others.len() >= self.compared || !reads && self.reads.len() >= self.compared;
-        let met = self.reads.iter().filter(|_| full || !reads).chain(&self.others);
-        met.filter(|(_, other)| full || access.follows(other)).map(|(at, _)| *at).for_each(follows);
+        let behind = |other: &Access| full || access.follows(&other.memory);
+        let lasts = [&self.reads, &self.others].map(|kind| kind.iter().rev().find(|other| other.last && behind(other)));
+        let since = lasts.into_iter().flatten().map(|other| other.at).max().unwrap_or(0);
+        let mut last = true;
+        for other in self.reads.iter().chain(&self.others).filter(|other| other.at >= since) {
+            if behind(other) {
+                follows(other.at);
+            } else {
+                last = false;
+            }
+        }
         if full {
             self.clear();
-            self.others.push((now, access.anywhere()));
+            self.others.push(Access { at: now, memory: access.anywhere(), last });
         } else {
-            if reads { &mut self.reads } else { &mut self.others }.push((now, access));
+            let kind = if reads { &mut self.reads } else { &mut self.others };
+            kind.push(Access { at: now, memory: access, last });
         }
     }
 }

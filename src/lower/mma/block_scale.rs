@@ -1,5 +1,6 @@
-//! Lowers `mma` with `.block_scale` to QMMA.SF or OMMA.SF.
+//! Lowers `mma` with `.block_scale` to QMMA.SF or OMMA.SF, dense or sparse.
 //!
+//! A sparse product takes its metadata and the scale of A in two registers, the metadata first.
 //! One uniform register says which bytes and lanes hold the scales: the byte of the A scale in bits
 //! 0 and 1, its pair of lanes in bit 2, the byte of the B scale in bits 3 and 4, its lane in bits 5
 //! and 6.
@@ -12,39 +13,46 @@ use crate::ptx::ast::{self, OperandKind};
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Mod, Op, Role};
 
+/// Operands of a dense product.
+const DENSE: usize = 8;
+
 /// Masks and places of the four parts: byte and lanes of the first scale, of the second.
 const PARTS: [(u32, u32); 4] = [(3, 0), (1, 2), (3, 3), (3, 5)];
 
 impl Builder<'_> {
-    /// `mma` with `.block_scale`
+    /// `mma` and `mma.sp::ordered_metadata` with `.block_scale`
     pub fn scaled_product(&mut self, inst: &ast::Instruction) -> Lowered {
         let [_, a, b, _, scale] = inst.types[..] else { return Err(Refusal::NotBuilt) };
+        let sparse = inst.operands.len() > DENSE;
         let mut mods = Vec::new();
         let upper = |ty: ScalarType| ty.name().to_uppercase();
         let op = if inst.mods.mma_kind.is_some_and(|kind| kind.name() == "kind::mxf8f6f4") {
             for (kind, ty) in [(Mod::Qa, a), (Mod::Qb, b)] {
                 mods.push(named(kind, &upper(ty)).ok_or(Refusal::NotBuilt)?);
             }
-            Op::QMMA_SF_16832
+            if sparse { Op::QMMA_SF_SP_16864 } else { Op::QMMA_SF_16832 }
         } else {
             let name = if scale == ScalarType::Ue4m3 { "UE4M3" } else { "E8" };
             mods.push(named(Mod::ScaleType, name).ok_or(Refusal::NotBuilt)?);
             if inst.mods.scale_vec.is_some_and(|vec| vec.name() == "scale_vec::4X") {
                 mods.push(named(Mod::Scale4x, "4X").ok_or(Refusal::NotBuilt)?);
             }
-            Op::OMMA_16864
+            if sparse { Op::OMMA_SP_168128 } else { Op::OMMA_16864 }
         };
         let mut parts = Vec::new();
         for operand in &inst.operands[1..4] {
             parts.push(self.fragment_words(operand, ScalarType::B32)?);
         }
-        let [first, second] = [4, 6].map(|at| self.scale_word(&inst.operands[at]));
-        let (first, second) = (first?, second?);
-        let id = self.scale_places([&inst.operands[5], &inst.operands[7]])?;
+        let (of_a, scales) = inst.operands[4..].split_at(inst.operands.len() - DENSE);
+        let [scale_a, places_a, scale_b, places_b] = scales else { return Err(Refusal::NotBuilt) };
+        let (first, second) = (self.scale_word(scale_a)?, self.scale_word(scale_b)?);
+        let id = self.scale_places([places_a, places_b])?;
+        let metadata = of_a.first().map(|metadata| self.scale_word(metadata)).transpose()?;
+        let first = metadata.map_or(first, |metadata| self.fragment_of(&[metadata, first], 2));
         self.all_lanes();
         let [a, b, c] = [0, 1, 2].map(|i| self.fragment_of(&parts[i], parts[i].len()));
         let (d, regs) = self.temp_vector(4);
-        let args = [
+        let mut args = vec![
             (Role::D, d),
             (Role::A, a),
             (Role::B, b),
@@ -53,10 +61,15 @@ impl Builder<'_> {
             (Role::F, second),
             (Role::Ub, id),
         ];
+        if let Some(selector) = of_a.get(1) {
+            let selector = self.constant_operand(selector)?;
+            args.push((Role::Id, self.literal(selector as i64)));
+        }
         self.put(op, &mods, &args);
         self.scatter(&inst.operands[0], ScalarType::B32, &regs)
     }
 
+    /// The one word of an operand that may stand in braces.
     fn scale_word(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
         let words = self.fragment_words(operand, ScalarType::B32)?;
         Ok(self.in_reg(*words.first().ok_or(Refusal::NotBuilt)?))

@@ -2,7 +2,9 @@
 //! are constants, and takes out branches, guards and inputs of PHIs that constants decide.
 //!
 //! One walk in reverse postorder over the blocks that can be reached: a value that goes round a
-//! loop is not taken for a constant. Blocks that nothing reaches afterwards leave the layout. What
+//! loop is not taken for a constant. A block of a loop with several entries may be reached from one
+//! that is visited later, so it counts as reached. Blocks that nothing reaches afterwards leave the
+//! layout. What
 //! a result of constants is, `value` says; a result that is NaN, or that depends on how
 //! subnormal numbers are treated, is left to the GPU.
 
@@ -12,7 +14,7 @@ mod value;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, is_free, is_pure, rewrite};
 use crate::opt::combine;
-use crate::ori::cfg::{BlockSet, Cfg};
+use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::operand::Kind;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg, table};
 use crate::tables::ori::Direction;
@@ -30,8 +32,10 @@ pub fn run(cx: &mut PassCx) {
     let reached = BlockSet::new(function.block_limit());
     let mut pass = Pass { def_use, truth, reached, closed: BTreeSet::new(), decided: Vec::new(), clear: Vec::new() };
     pass.reached.insert(function.entry());
+    let mut dominators = None;
     for block in cfg.rpo.iter().filter(|block| cfg.reachable(**block)) {
-        if pass.reached.contains(*block) {
+        if pass.reached.contains(*block) || enters_late(&cfg, &mut dominators, *block) {
+            pass.reached.insert(*block);
             pass.inputs(function, &cfg, *block);
             pass.body(function, *block);
             pass.branches(function, &cfg, *block);
@@ -39,10 +43,22 @@ pub fn run(cx: &mut PassCx) {
     }
     pass.forget_carries(function);
     if !pass.closed.is_empty() {
-        pass.close(function, &cfg);
+        close(function);
         cx.invalidate(&[]);
     }
     cx.decided = pass.decided;
+}
+
+/// Whether a block that is not reached yet may be reached from one that is visited later, and that
+/// it does not dominate: if it does, that one is not reached without it.
+fn enters_late(cfg: &Cfg, dominators: &mut Option<Dominators>, block: Block) -> bool {
+    let late = |pred: &&Block| cfg.number[**pred] >= cfg.number[block];
+    let mut preds = cfg.preds[block].iter().filter(late).peekable();
+    if preds.peek().is_none() {
+        return false;
+    }
+    let dominators = dominators.get_or_insert_with(|| cfg.dominators());
+    preds.any(|pred| !dominators.dominates(block, *pred))
 }
 
 struct Pass {
@@ -298,30 +314,29 @@ impl Pass {
         let closed = cfg.succs[block].iter().filter(|succ| !open.contains(succ));
         self.closed.extend(closed.map(|succ| (block, *succ)));
     }
+}
 
-    /// Drops the blocks that nothing reaches, and the inputs of PHIs from edges that are never
-    /// taken.
-    fn close(&self, function: &mut Function, cfg: &Cfg) {
-        function.layout.retain(|block| self.reached.contains(*block));
-        for block in function.layout.clone() {
-            for at in 0..function.blocks[block].len() {
-                let phi = function.blocks[block][at];
-                if function.insts[phi].op != Op::PHI {
-                    break;
-                }
-                let args = function.args(phi);
-                let open = |from: Block| self.reached.contains(from) && !self.closed.contains(&(from, block));
-                let stays = |pair: &&[Operand]| matches!(pair[0].kind(), Kind::Label(from) if open(from));
-                let mut kept = vec![args[0]];
-                kept.extend(args[1..].chunks(2).filter(stays).flatten());
-                if kept.len() < args.len() {
-                    let new = function.make_with(Op::PHI, &kept);
-                    function.insts[new].line = function.insts[phi].line;
-                    function.insts[phi] = function.insts[new];
-                }
+/// Drops the blocks that nothing reaches, and the inputs of PHIs from edges that are never taken.
+fn close(function: &mut Function) {
+    let cfg = Cfg::new(function);
+    function.layout.retain(|block| cfg.reachable(*block));
+    for block in function.layout.clone() {
+        for at in 0..function.blocks[block].len() {
+            let phi = function.blocks[block][at];
+            if function.insts[phi].op != Op::PHI {
+                break;
+            }
+            let args = function.args(phi);
+            let stays =
+                |pair: &&[Operand]| matches!(pair[0].kind(), Kind::Label(from) if cfg.preds[block].contains(&from));
+            let mut kept = vec![args[0]];
+            kept.extend(args[1..].chunks(2).filter(stays).flatten());
+            if kept.len() < args.len() {
+                let new = function.make_with(Op::PHI, &kept);
+                function.insts[new].line = function.insts[phi].line;
+                function.insts[phi] = function.insts[new];
             }
         }
-        debug_assert!(function.layout.iter().all(|block| cfg.reachable(*block)));
     }
 }
 

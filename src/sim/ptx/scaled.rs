@@ -5,7 +5,7 @@
 
 use super::convert::Small;
 use super::fragment;
-use super::matrix::{Element, Product};
+use super::matrix::{Element, Product, spread};
 use super::state::LANES;
 use super::values::mask;
 use super::warp::Together;
@@ -30,23 +30,27 @@ impl Scaling {
     }
 }
 
-/// What lanes compute together. Behind the summand come the scales of the first factor, their byte
-/// and their lanes, and those of the second.
+/// What lanes compute together. Behind the summand come, if the first factor is sparse, its metadata
+/// and their selector, then the scales of the first factor, their byte and their lanes, and those
+/// of the second.
 pub fn compile(p: Product, scaling: Scaling) -> Together {
     Box::new(move |l| {
         let [_, na, nb, nc] = p.counts;
         let (a, rest) = l.src.split_at(na);
         let (b, rest) = rest.split_at(nb);
-        let (c, scales) = rest.split_at(nc);
+        let (c, rest) = rest.split_at(nc);
+        let (meta, scales) = rest.split_at(if p.sparse { 2 } else { 0 });
         let (rows, columns, depth) = (p.shape.m, p.shape.n, p.shape.k);
+        let kept = if p.sparse { depth / 2 } else { depth };
         let part = |words: &[[u64; LANES]], of: Element, lane: usize, e: usize| {
             let each = of.each();
             of.number(words[e / each][lane] >> (e % each * of.bits() as usize) & mask(of.bits()))
         };
         let (mut ma, mut mb) = (vec![0.0; rows * depth], vec![0.0; depth * columns]);
         for lane in 0..LANES {
-            for e in 0..rows * depth / LANES {
-                let (row, k) = fragment::first(rows, depth, p.a.each(), lane, e);
+            for e in 0..rows * kept / LANES {
+                let (row, at) = fragment::first(rows, kept, p.a.each(), lane, e);
+                let k = if p.sparse { spread(&p, meta, row, at) } else { at };
                 ma[row * depth + k] = part(a, p.a, lane, e);
             }
             for e in 0..depth * columns / LANES {

@@ -49,7 +49,7 @@ fn how(i: &Instruction, counts: &[usize]) -> Result<How, Refusal> {
         _ => 1,
     };
     match i.op {
-        Op::Mma if i.mods.scale => {
+        Op::Mma | Op::MmaSpOrderedMetadata if i.mods.scale => {
             let (product, scaling) = scaled_product(i, counts)?;
             Ok(How::Together(scaled::compile(product, scaling)))
         }
@@ -129,6 +129,7 @@ fn scaled_product(i: &Instruction, counts: &[usize]) -> Result<(Product, Scaling
         _ => 2,
     };
     let format = if scale == ScalarType::Ue4m3 { Small::by_name("e4m3") } else { None };
+    let sparse = counts.len() == 10;
     let counts: [usize; 4] = counts.get(..4).and_then(|c| c.try_into().ok()).ok_or("these operands")?;
     let product = Product {
         shape: shape(i)?,
@@ -140,7 +141,7 @@ fn scaled_product(i: &Instruction, counts: &[usize]) -> Result<(Product, Scaling
         by_row: [true, false],
         round: round(i.mods.rounding),
         saturate: false,
-        sparse: false,
+        sparse,
         and: false,
     };
     Ok((product, Scaling { blocks, format }))

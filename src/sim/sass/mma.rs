@@ -155,7 +155,7 @@ pub(super) fn rounded(sum: f64, to: Format) -> u64 {
 
 impl Product {
     /// The bits of element `(row, k)` of A, or `None` if a sparse A does not store it.
-    fn first(&self, a: &Fragment, metadata: &[u32; LANES], row: usize, k: usize) -> Option<u64> {
+    pub(super) fn first(&self, a: &Fragment, metadata: &[u32; LANES], row: usize, k: usize) -> Option<u64> {
         let rows = usize::from(self.shape[0]);
         let Some(selector) = self.sparse else {
             return Some(read(a, factor(self.a, rows, row, k), self.a.bits()));

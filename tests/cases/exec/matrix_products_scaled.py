@@ -1,4 +1,5 @@
-"""Writes matrix_products_scaled.ptx and .ron: products with block scale, sums of small numbers.
+"""Writes matrix_products_scaled.ptx and .ron: products with block scale, dense and sparse, sums of
+small numbers.
 
 expected.py imports FILES."""
 import random,struct
@@ -16,10 +17,28 @@ def enc(t,v):
     f=(v-1)*(1<<m); assert f==int(f) and e+b>0,(t,v)
     return s|(e+b)<<m|int(f)
 K=[];L=[]
-def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False):
-    packed=k==64
+def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False,sparse=False):
+    packed=kind!='mxf8f6f4'
     val=lambda: R.choice([0,1,2,3,-1,-2,-3,1.5])
     A=[[val() for _ in range(k)] for _ in range(16)]; B=[[val() for _ in range(k)] for _ in range(8)]
+    meta=[0]*32
+    stored=A
+    if sparse:
+        # Of four elements, or pairs of 4-bit elements, two are there; 4 bits of metadata say which.
+        unit=2 if packed else 1
+        stored=[]
+        for r in range(16):
+            line=[]
+            for chunk in range(k//(4*unit)):
+                kept=sorted(R.sample(range(4),2))
+                for i in range(4):
+                    for x in range(unit):
+                        q=(4*chunk+i)*unit+x
+                        if i in kept: line.append(A[r][q])
+                        else: A[r][q]=0
+                lane=r%8*4+chunk//8*2+r//8
+                meta[lane]|=(kept[0]|kept[1]<<2)<<(chunk%8*4)
+            stored.append(line)
     C=[[R.randrange(-8,9) for _ in range(8)] for _ in range(16)]
     blocks={'1X':1,'2X':2,'4X':4}[vec]
     def sc(): 
@@ -46,12 +65,12 @@ def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False):
             w=0
             for x in range(per):
                 row=l//4+8*(reg%2); kk=(l%4)*per+x+4*per*(reg//2)
-                w|=cell(ta,A[row][kk])<<(x*bits)
+                w|=cell(ta,stored[row][kk])<<(x*bits)
             out.append(w)
         return out
     def fb(l):
         out=[]
-        for reg in range(2):
+        for reg in range(4 if sparse else 2):
             w=0
             for x in range(per): w|=cell(tb,B[l//4][(l%4)*per+x+4*per*reg])<<(x*bits)
             out.append(w)
@@ -62,15 +81,19 @@ def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False):
     fc=lambda M,l:[f32(M[l//4+8*(i//2)][2*(l%4)+i%2]) for i in range(4)]
     data=[];exp=[]
     for l in range(32):
-        data+=fa(l)+fb(l)+fc(C,l)+[wa[l],wb[l]]; exp+=fc(E,l)
-    o=[f'.visible .entry {name}(.param .u64 in, .param .u64 out, .param .u32 first, .param .u32 second)\n{{\n    .reg .b32 %a<4>;\n    .reg .b32 %b<2>;\n    .reg .f32 %c<4>;\n    .reg .f32 %d<4>;\n    .reg .b32 %s<2>;\n    .reg .b16 %h<4>;\n    .reg .b32 %r<8>;\n    .reg .b64 %rd<4>;\n\n    ld.param.u64 %rd1, [in];\n    ld.param.u64 %rd2, [out];\n    mov.u32 %r0, %tid.x;\n    mad.wide.u32 %rd1, %r0, 48, %rd1;\n    mad.wide.u32 %rd2, %r0, 16, %rd2;']
-    for i,(ty,reg) in enumerate([('b32',f'%a{j}') for j in range(4)]+[('b32',f'%b{j}') for j in range(2)]+[('f32',f'%c{j}') for j in range(4)]+[('b32','%s0'),('b32','%s1')]):
+        data+=fa(l)+fb(l)+fc(C,l)+[wa[l],wb[l]]+[meta[l]]*sparse; exp+=fc(E,l)
+    nb,ns=(4,3) if sparse else (2,2)
+    o=[f'.visible .entry {name}(.param .u64 in, .param .u64 out, .param .u32 first, .param .u32 second)\n{{\n    .reg .b32 %a<4>;\n    .reg .b32 %b<{nb}>;\n    .reg .f32 %c<4>;\n    .reg .f32 %d<4>;\n    .reg .b32 %s<{ns}>;\n    .reg .b16 %h<4>;\n    .reg .b32 %r<8>;\n    .reg .b64 %rd<4>;\n\n    ld.param.u64 %rd1, [in];\n    ld.param.u64 %rd2, [out];\n    mov.u32 %r0, %tid.x;\n    mad.wide.u32 %rd1, %r0, {4*(8+nb+ns)}, %rd1;\n    mad.wide.u32 %rd2, %r0, 16, %rd2;']
+    for i,(ty,reg) in enumerate([('b32',f'%a{j}') for j in range(4)]+[('b32',f'%b{j}') for j in range(nb)]+[('f32',f'%c{j}') for j in range(4)]+[('b32',f'%s{j}') for j in range(ns)]):
         o.append(f'    ld.global.{ty} {reg}, [%rd1+{4*i}];')
     if runtime:
         o.append('    ld.param.u32 %r1, [first];\n    ld.param.u32 %r2, [second];\n    mov.b32 {%h0, %h1}, %r1;\n    mov.b32 {%h2, %h3}, %r2;')
         ia,ib='{%h0, %h1}','{%h2, %h3}'
     else: ia,ib=f'{{{ba}, {tA}}}',f'{{{bb}, {tB}}}'
-    o.append(f'    mma.sync.aligned.m16n8k{k}.row.col.kind::{kind}.block_scale.scale_vec::{vec}.f32.{ta}.{tb}.f32.{ts}\n        {{%d0, %d1, %d2, %d3}}, {{%a0, %a1, %a2, %a3}}, {{%b0, %b1}}, {{%c0, %c1, %c2, %c3}},\n        {{%s0}}, {ia}, {{%s1}}, {ib};')
+    op='mma.sp::ordered_metadata' if sparse else 'mma'
+    regs=lambda c,n: '{'+', '.join(f'%{c}{i}' for i in range(n))+'}'
+    selector=', %s2, 0' if sparse else ''
+    o.append(f'    {op}.sync.aligned.m16n8k{k}.row.col.kind::{kind}.block_scale.scale_vec::{vec}.f32.{ta}.{tb}.f32.{ts}\n        {regs("d",4)}, {regs("a",4)}, {regs("b",nb)}, {regs("c",4)}{selector},\n        {{%s0}}, {ia}, {{%s1}}, {ib};')
     for i in range(4): o.append(f'    st.global.f32 [%rd2+{4*i}], %d{i};')
     o.append('    ret;\n}\n'); K.append('\n'.join(o))
     L.append(f'''        (
@@ -95,6 +118,12 @@ emit('scaled_fp6','mxf8f6f4','1X','e2m3','e3m2','ue8m0',32,(1,1,0,1))
 emit('scaled_mxf4','mxf4','2X','e2m1','e2m1','ue8m0',64,(2,1,0,3))
 emit('scaled_nvf4_powers','mxf4nvf4','2X','e2m1','e2m1','ue8m0',64,(0,0,2,1),True)
 emit('scaled_nvf4','mxf4nvf4','4X','e2m1','e2m1','ue4m3',64,(0,1,0,2))
+emit('scaled_sparse_fp8','mxf8f6f4','1X','e4m3','e5m2','ue8m0',64,(0,0,0,0),False,True)
+emit('scaled_sparse_fp8_places','mxf8f6f4','1X','e5m2','e4m3','ue8m0',64,(2,1,1,3),False,True)
+emit('scaled_sparse_fp6_fp4','mxf8f6f4','1X','e2m1','e3m2','ue8m0',64,(3,0,2,2),True,True)
+emit('scaled_sparse_mxf4','mxf4','2X','e2m1','e2m1','ue8m0',128,(2,1,0,3),False,True)
+emit('scaled_sparse_nvf4_powers','mxf4nvf4','2X','e2m1','e2m1','ue8m0',128,(0,0,2,1),True,True)
+emit('scaled_sparse_nvf4','mxf4nvf4','4X','e2m1','e2m1','ue4m3',128,(0,1,0,2),False,True)
 PTX = ('// Products with block scale: types, scales, where the scales are.\n.version 8.8\n.target sm_120a\n.address_size 64\n\n'+'\n'.join(K))
 RON = ('// Written from the meaning of the kernels: scales times sums of small numbers.\n(\n    module: "matrix_products_scaled.ptx",\n    launches: [\n'+''.join(L)+'    ],\n)\n')
 FILES = {"matrix_products_scaled.ptx": PTX, "matrix_products_scaled.ron": RON}

@@ -26,7 +26,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::HMMA | Op::HMMA_SP | Op::QMMA | Op::QMMA_SP | Op::IMMA | Op::IMMA_SP | Op::DMMA | Op::BMMA => product(b)?,
         Op::HMMA_884 => quarters(b)?,
         Op::GMMA => group(b)?,
-        Op::QMMA_SF_16832 | Op::OMMA_16864 => scaled(b)?,
+        Op::QMMA_SF_16832 | Op::OMMA_16864 | Op::QMMA_SF_SP_16864 | Op::OMMA_SP_168128 => scaled(b)?,
         Op::LDSM => {
             shared(b)?;
             let (count, grid) = matrices(b)?;
@@ -170,7 +170,9 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
 fn scaled(b: &mut Builder) -> Result<Exec, String> {
     let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
     let of = |name: &str| FLOATS.iter().find(|(text, _)| *text == name).map(|(_, element)| *element);
-    let wide = b.lifted.inst.op == Op::QMMA_SF_16832;
+    let op = b.lifted.inst.op;
+    let wide = matches!(op, Op::QMMA_SF_16832 | Op::QMMA_SF_SP_16864);
+    let sparse = matches!(op, Op::QMMA_SF_SP_16864 | Op::OMMA_SP_168128);
     let (first, second) = if wide {
         (of(text(b, Mod::Qa)), of(text(b, Mod::Qb)))
     } else {
@@ -184,10 +186,17 @@ fn scaled(b: &mut Builder) -> Result<Exec, String> {
         (false, "4X") => 4,
         _ => 2,
     };
-    Ok(Exec::Scaled(super::super::mma_scaled::Scaled {
-        k: if wide { 32 } else { 64 },
+    let product = Product {
+        shape: [16, 8],
+        k: if wide { 32 } else { 64 } << u16::from(sparse),
         a: first,
         b: second,
+        sum: Sum::F32,
+        and: false,
+        sparse: sparse.then(|| b.imm(Role::Id) as u8),
+    };
+    Ok(Exec::Scaled(super::super::mma_scaled::Scaled {
+        product,
         blocks,
         fraction: text(b, Mod::ScaleType) == "UE4M3",
         first: b.arg(Role::E).val as u8,

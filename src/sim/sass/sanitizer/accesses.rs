@@ -129,8 +129,8 @@ impl Touches {
         t.source(&code.ub, Slot::Extra, extra);
         [code.pp, code.pq, code.pr].into_iter().for_each(|p| t.predicate(p, Slot::Pred));
         if let Exec::Scaled(scaled) = code.exec {
-            for first in [scaled.first, scaled.second].into_iter().filter(|r| *r != 255) {
-                t.reads.push(Run { file: File::Reg, first, count: 1, slot: Slot::Extra });
+            for (first, count) in scaled.scales().into_iter().filter(|(first, _)| *first != 255) {
+                t.reads.push(Run { file: File::Reg, first, count, slot: Slot::Extra });
             }
         }
         if let Exec::TensorMemory(tensor_memory::Act::Product(factors)) = code.exec {
@@ -186,7 +186,7 @@ fn source_words(code: &Code) -> [u8; 4] {
         }
         Exec::Product(_, words) => [words.a, words.b, words.d, 1],
         Exec::Quarters(_) => [2, 2, 2, 1],
-        Exec::Scaled(_) => [4, 2, 4, 1],
+        Exec::Scaled(scaled) => [4, scaled.words_of_b(), 4, 1],
         Exec::Cancel { .. } => [2, 1, 1, 1],
         Exec::Remote(remote) => [2, vector(remote.bytes), 1, 1],
         Exec::Tensor(tensor) => [tensor.words(), 1, 1, 1],
