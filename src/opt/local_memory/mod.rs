@@ -136,8 +136,10 @@ fn make_local(function: &mut Function, inst: InstId, at: Option<i64>, twins: &Tw
     let moved = if local == Op::LDL { Role::D } else { Role::B };
     function.set_arg(new, moved, function.arg(inst, moved));
     function.insts[new].mods.set(Mod::Size, data.mods.get(Mod::Size));
-    let olds = function.olds(inst).to_vec();
-    function.set_olds(new, &olds);
+    // A generic load has a predicate as its first result, which no local one has.
+    if let (Op::LDL, Some(old)) = (local, function.olds(inst).last().copied()) {
+        function.set_olds(new, &[old]);
+    }
     function.insts[new].guard = data.guard;
     function.insts[new].line = data.line;
     function.insts[inst] = function.insts[new];

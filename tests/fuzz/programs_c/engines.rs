@@ -65,7 +65,7 @@ pub fn interpreted(ptx: &str, threads: u32) -> Ran {
 /// Runs our cubin.
 pub fn ours(ptx: &str, target: &str, level: u8) -> Result<Vec<u8>, Failure> {
     guarded(|| {
-        let options = Options { opt_level: level, ..Options::new(target) };
+        let options = Options { opt_level: level, verify_ir: true, ..Options::new(target) };
         compile(ptx, &options).map(|output| output.cubin).map_err(|all| {
             Failure::Wrong(format!("refused: {}", all.iter().map(|d| d.render("ptx", ptx)).collect::<String>()))
         })
