@@ -51,7 +51,7 @@ fn interpreted(text: &str) -> Result<Vec<u8>, String> {
 }
 
 fn ours(text: &str, target: &str, level: u8) -> Result<Vec<u8>, String> {
-    let options = Options { opt_level: level, ..Options::new(target) };
+    let options = Options { opt_level: level, verify_ir: true, ..Options::new(target) };
     Ok(compile(text, &options).map_err(|error| format!("{error:?}"))?.cubin)
 }
 

@@ -45,9 +45,9 @@ impl Builder<'_> {
         }
         let (of_a, scales) = inst.operands[4..].split_at(inst.operands.len() - DENSE);
         let [scale_a, places_a, scale_b, places_b] = scales else { return Err(Refusal::NotBuilt) };
-        let (first, second) = (self.scale_word(scale_a)?, self.scale_word(scale_b)?);
+        let (first, second) = (self.one_word(scale_a)?, self.one_word(scale_b)?);
         let id = self.scale_places([places_a, places_b])?;
-        let metadata = of_a.first().map(|metadata| self.scale_word(metadata)).transpose()?;
+        let metadata = of_a.first().map(|metadata| self.one_word(metadata)).transpose()?;
         let first = metadata.map_or(first, |metadata| self.fragment_of(&[metadata, first], 2));
         self.all_lanes();
         let [a, b, c] = [0, 1, 2].map(|i| self.fragment_of(&parts[i], parts[i].len()));
@@ -67,12 +67,6 @@ impl Builder<'_> {
         }
         self.put(op, &mods, &args);
         self.scatter(&inst.operands[0], ScalarType::B32, &regs)
-    }
-
-    /// The one word of an operand that may stand in braces.
-    fn scale_word(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
-        let words = self.fragment_words(operand, ScalarType::B32)?;
-        Ok(self.in_reg(*words.first().ok_or(Refusal::NotBuilt)?))
     }
 
     /// Which bytes of which lanes: known, or assembled where the program runs.

@@ -42,6 +42,12 @@ impl Builder<'_> {
         self.put(Op::SYNCMASK, &[ALL_AT_ONCE], &[(Role::A, mask)])
     }
 
+    /// The one word of an operand that may stand in braces, in a register.
+    pub fn one_word(&mut self, operand: &ast::Operand) -> Lowered<Operand> {
+        let words = self.fragment_words(operand, ScalarType::B32)?;
+        Ok(self.in_reg(*words.first().ok_or(Refusal::NotBuilt)?))
+    }
+
     /// The words of a fragment in order; an element of 64 bits has two.
     pub fn fragment_words(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<Vec<Operand>> {
         let elements = match &operand.kind {
@@ -120,7 +126,7 @@ impl Builder<'_> {
         let sparse = match inst.operands.get(4..6) {
             None => None,
             Some([metadata, selector]) => {
-                let metadata = self.source_reg(metadata, ScalarType::B32)?;
+                let metadata = self.one_word(metadata)?;
                 let selector = self.constant_operand(selector)?;
                 Some([metadata, self.literal(selector as i64)])
             }

@@ -30,9 +30,9 @@ impl Scaling {
     }
 }
 
-/// What lanes compute together. Behind the summand come, if the first factor is sparse, its metadata
-/// and their selector, then the scales of the first factor, their byte and their lanes, and those
-/// of the second.
+/// What lanes compute together. Behind the summand come the metadata of a sparse first factor and
+/// their selector, then the scales of the first factor, their byte and their lanes, and those of
+/// the second.
 pub fn compile(p: Product, scaling: Scaling) -> Together {
     Box::new(move |l| {
         let [_, na, nb, nc] = p.counts;

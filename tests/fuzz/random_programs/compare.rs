@@ -54,7 +54,7 @@ pub struct Case {
 pub fn case(seed: u64) -> Case {
     let mut random = Random::new(seed ^ 0x5eed);
     let target = TARGETS[random.below(TARGETS.len())];
-    let plain = Options { fmad: false, ..Options::new(target) };
+    let plain = Options { fmad: false, verify_ir: true, ..Options::new(target) };
     let limit = Some([24, 32, 40, 64][random.below(4)]);
     let way = |options: Options| Way { options, jitter: None, checked: false };
     // One of three ways to compile; every third program uses two.
