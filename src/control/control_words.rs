@@ -387,7 +387,7 @@ impl Scheduler<'_> {
             if at == exit {
                 item.stall = item.stall.max(room.edge);
             }
-            record(&mut state, item, number);
+            record(self.latency, &mut state, item, number);
             state.pass(item.stall);
             self.latency.each_pair(item.pairs[0]).for_each(|(pair, _)| ages[pair] = 0);
             ages.iter_mut().for_each(|age| *age = age.saturating_add(item.stall));
@@ -542,8 +542,15 @@ fn least_used(items: &[Item], at: usize, other: u8, reserved: bool) -> u8 {
     (from..6).filter(|b| *b != other).min_by_key(|b| used(*b)).unwrap_or(NONE)
 }
 
+/// Whether all that must wait for a read of the class `older` before they write wait for a read of
+/// the class `newer` as well.
+fn waits_as(latency: &Latency, file: RegFile, older: LatencyClass, newer: LatencyClass) -> bool {
+    let waits = |reader, writer| latency.write_after_read(file, reader, writer) == Needed::Scoreboard;
+    older == newer || LatencyClass::ALL.iter().all(|writer| !waits(older, *writer) || waits(newer, *writer))
+}
+
 /// Adds the accesses that an item leaves in flight.
-fn record(state: &mut State, item: &Item, number: u32) {
+fn record(latency: &Latency, state: &mut State, item: &Item, number: u32) {
     let bit = |board: u8| if board == NONE { 0u8 } else { 1 << board };
     let (write, read) = (bit(item.write_bar), bit(item.read_bar));
     // What products of a warp group read and write is in order already: `group::stages`.
@@ -556,7 +563,8 @@ fn record(state: &mut State, item: &Item, number: u32) {
         let boards = if announced { write | read } else { 0 };
         let order = item.class.read_order(access.class);
         if announced && order != 0 {
-            state.read_again(access.reg, order, read != 0 && !item.effects.guarded);
+            let subsumed = |class| waits_as(latency, access.reg.file(), class, access.class);
+            state.read_again(access.reg, order, read != 0 && !item.effects.guarded, subsumed);
         }
         state.add(
             access.reg,

@@ -136,9 +136,12 @@ impl State {
     }
 
     /// A later read in the same queue subsumes earlier ones without a scoreboard, and those with
-    /// one if it has its `own` scoreboard of reads and no guard.
-    pub fn read_again(&mut self, reg: Reg, order: u8, own: bool) {
-        let older = |e: &Entry| !e.write && e.announced && (e.boards == 0 || own) && e.order == order;
+    /// one if it has its `own` scoreboard of reads and no guard, if whoever waits for one of their
+    /// classes waits for the later read too, as `subsumed` tells.
+    pub fn read_again(&mut self, reg: Reg, order: u8, own: bool, subsumed: impl Fn(LatencyClass) -> bool) {
+        let older = |e: &Entry| {
+            !e.write && e.announced && (e.boards == 0 || own) && e.order == order && subsumed(e.class)
+        };
         for at in self.places(reg).rev() {
             if older(&self.list[at]) {
                 self.list.remove(at);
