@@ -4,8 +4,8 @@
 //! which it computes by running the program itself. Every thread terminates: each block takes one
 //! unit from a budget, and a call gets a quarter of what remains. The data of a thread decide its
 //! path, so the threads of a warp diverge again and again. Some blocks set a state to a number, and
-//! some branches test it, or test nothing: what is known of these closes paths, also into loops with
-//! several entries.
+//! some branches test it, or test nothing: what is known of these closes paths, also into loops
+//! with several entries.
 
 use super::random::Random;
 use std::fmt::Write;
