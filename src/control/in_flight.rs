@@ -139,9 +139,8 @@ impl State {
     /// one if it has its `own` scoreboard of reads and no guard, if whoever waits for one of their
     /// classes waits for the later read too, as `subsumed` tells.
     pub fn read_again(&mut self, reg: Reg, order: u8, own: bool, subsumed: impl Fn(LatencyClass) -> bool) {
-        let older = |e: &Entry| {
-            !e.write && e.announced && (e.boards == 0 || own) && e.order == order && subsumed(e.class)
-        };
+        let older =
+            |e: &Entry| !e.write && e.announced && (e.boards == 0 || own) && e.order == order && subsumed(e.class);
         for at in self.places(reg).rev() {
             if older(&self.list[at]) {
                 self.list.remove(at);

@@ -161,6 +161,7 @@ impl Noted {
             return;
         }
         if self.len.is_multiple_of(PIECE) {
+            // The first one grows: most functions need little of it.
             self.blocks.push(Vec::with_capacity(if self.len == 0 { 0 } else { PIECE }));
         }
         self.blocks[self.len / PIECE].push(block);

@@ -3,7 +3,8 @@
 //! Plain reads are kept apart from the others, since no read must follow another: a block may have
 //! any number of them between two writes. Otherwise an access is compared with a bounded number of
 //! earlier ones; the next one stays behind them all, and all that come later stay behind that one.
-//! Likewise what follows one that follows all before it follows these without being told.
+//! Likewise an access that stays behind one which stays behind all before it needs no edges to
+//! these: the graph has no transitive edges of this kind.
 
 use crate::analysis::memory_dependence::Memory;
 
@@ -20,7 +21,7 @@ struct Access {
     at: u32,
     memory: Memory,
     /// Whether it stays behind all before it.
-    last: bool,
+    behind_all: bool,
 }
 
 impl Accesses {
@@ -47,22 +48,23 @@ impl Accesses {
         let reads = access.only_reads();
         let full = self.others.len() >= self.compared || !reads && self.reads.len() >= self.compared;
         let behind = |other: &Access| full || access.follows(&other.memory);
-        let lasts = [&self.reads, &self.others].map(|kind| kind.iter().rev().find(|other| other.last && behind(other)));
+        let lasts =
+            [&self.reads, &self.others].map(|kind| kind.iter().rev().find(|other| other.behind_all && behind(other)));
         let since = lasts.into_iter().flatten().map(|other| other.at).max().unwrap_or(0);
-        let mut last = true;
+        let mut behind_all = true;
         for other in self.reads.iter().chain(&self.others).filter(|other| other.at >= since) {
             if behind(other) {
                 follows(other.at);
             } else {
-                last = false;
+                behind_all = false;
             }
         }
         if full {
             self.clear();
-            self.others.push(Access { at: now, memory: access.anywhere(), last });
+            self.others.push(Access { at: now, memory: access.anywhere(), behind_all });
         } else {
             let kind = if reads { &mut self.reads } else { &mut self.others };
-            kind.push(Access { at: now, memory: access, last });
+            kind.push(Access { at: now, memory: access, behind_all });
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::lower::wgmma::named;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast::{self, OperandKind};
-use crate::tables::ptx::ScalarType;
+use crate::tables::ptx::{self, ScalarType};
 use crate::tables::{Mod, Op, Role};
 
 /// Operands of a dense product.
@@ -23,7 +23,7 @@ impl Builder<'_> {
     /// `mma` and `mma.sp::ordered_metadata` with `.block_scale`
     pub fn scaled_product(&mut self, inst: &ast::Instruction) -> Lowered {
         let [_, a, b, _, scale] = inst.types[..] else { return Err(Refusal::NotBuilt) };
-        let sparse = inst.operands.len() > DENSE;
+        let sparse = inst.op == ptx::Op::MmaSpOrderedMetadata;
         let mut mods = Vec::new();
         let upper = |ty: ScalarType| ty.name().to_uppercase();
         let op = if inst.mods.mma_kind.is_some_and(|kind| kind.name() == "kind::mxf8f6f4") {

@@ -2,10 +2,9 @@
 //! are constants, and takes out branches, guards and inputs of PHIs that constants decide.
 //!
 //! One walk in reverse postorder over the blocks that can be reached: a value that goes round a
-//! loop is not taken for a constant. A block of a loop with several entries may be reached from one
-//! that is visited later, so it counts as reached. Blocks that nothing reaches afterwards leave the
-//! layout. What
-//! a result of constants is, `value` says; a result that is NaN, or that depends on how
+//! loop is not taken for a constant. A block of an irreducible loop may be reached from one that is
+//! visited later, so it counts as reached. Blocks that nothing reaches afterwards leave the layout.
+//! What a result of constants is, `value` says; a result that is NaN, or that depends on how
 //! subnormal numbers are treated, is left to the GPU.
 
 mod bounds;

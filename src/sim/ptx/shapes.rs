@@ -129,7 +129,7 @@ fn scaled_product(i: &Instruction, counts: &[usize]) -> Result<(Product, Scaling
         _ => 2,
     };
     let format = if scale == ScalarType::Ue4m3 { Small::by_name("e4m3") } else { None };
-    let sparse = counts.len() == 10;
+    let sparse = i.op == Op::MmaSpOrderedMetadata;
     let counts: [usize; 4] = counts.get(..4).and_then(|c| c.try_into().ok()).ok_or("these operands")?;
     let product = Product {
         shape: shape(i)?,

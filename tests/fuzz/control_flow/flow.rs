@@ -253,7 +253,10 @@ fn block_text(out: &mut String, body: usize, at: usize, block: &Block) {
     }
     for (Test { of_state, shift, mask, value }, to) in &block.branches {
         let from = if *of_state { "s" } else { "x" };
-        _ = write!(out, "shr.u32 t, {from}, {shift};\nand.b32 t, t, {mask};\nsetp.eq.u32 p, t, {value};\n@p bra L{to};\n");
+        _ = write!(
+            out,
+            "shr.u32 t, {from}, {shift};\nand.b32 t, t, {mask};\nsetp.eq.u32 p, t, {value};\n@p bra L{to};\n"
+        );
     }
     if let Some(to) = block.jump {
         _ = writeln!(out, "bra L{to};");
