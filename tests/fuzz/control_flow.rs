@@ -5,7 +5,8 @@
 //! (`control_flow/flow.rs`), with 256 threads that branch by their data. All must store the same
 //! values, without deadlock or other report, in any order of the warps (jitter).
 //! `SASSAFRAS_PROGRAMS` is the number of random programs (a few by default), `SASSAFRAS_SEED` the
-//! first seed. Without ptxas, its half is skipped.
+//! first seed; `SASSAFRAS_KEEP=FOLDER` keeps the programs that fail. Without ptxas, its half is
+//! skipped.
 
 mod flow;
 
@@ -91,7 +92,12 @@ fn judge(name: &str, program: &Program, turn: u64, ptxas: Option<&Path>) -> Vec<
     }
     let wrong = got.into_iter().filter(|(_, result)| result.as_ref() != Ok(&right));
     let what = |result: Result<Vec<u8>, String>| result.map_or_else(|error| error, |_| "other values".into());
-    wrong.map(|(who, result)| format!("{name} {target} -O{level}: {who}: {}", what(result))).collect()
+    let wrong = wrong.map(|(who, result)| format!("{name} {target} -O{level}: {who}: {}", what(result)));
+    let wrong: Vec<String> = wrong.collect();
+    if let Some(folder) = std::env::var_os("SASSAFRAS_KEEP").filter(|_| !wrong.is_empty()) {
+        std::fs::write(Path::new(&folder).join(format!("{name}.ptx")), &text).expect("the program kept");
+    }
+    wrong
 }
 
 fn ptxas() -> Option<std::path::PathBuf> {

@@ -51,18 +51,20 @@ pub fn converge(warp: &mut Warp, bar: usize, lanes: u32) {
     settle(warp);
 }
 
-/// BREAK: each lane leaves the region of its mask, in the masks of all lanes of the region,
-/// including saved ones.
+/// BREAK: each lane leaves its region, in the masks of all lanes that entered it, including saved
+/// ones and those of lanes that have left before.
 pub fn leave_region(warp: &mut Warp, bar: usize, lanes: u32) {
-    let (named, regions) = (warp.bars[bar], warp.regions[bar]);
-    for lane in lanes_of(lanes) {
-        for other in lanes_of(named[lane] | 1 << lane) {
-            let without = !(1 << lane);
-            if warp.regions[bar][other] == regions[lane] {
-                warp.bars[bar][other] &= without;
+    let mut left = lanes;
+    while let Some(lane) = lanes_of(left).next() {
+        let region = warp.regions[bar][lane];
+        let gone = warp.lanes_where(left, |lane| warp.regions[bar][lane] == region);
+        for other in 0..LANES {
+            if warp.regions[bar][other] == region {
+                warp.bars[bar][other] &= !gone;
             }
-            warp.kept.leave(other, regions[lane], without);
+            warp.kept.leave(other, region, !gone);
         }
+        left &= !gone;
     }
     settle(warp);
 }
@@ -284,6 +286,16 @@ mod tests {
         converge(&mut w, 1, 0x7);
         assert_eq!(w.running & 0xf, 0x8);
         leave_region(&mut w, 1, 0x8);
+        assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn lanes_that_leave_in_two_steps_wait_for_nobody() {
+        let mut w = warp();
+        enter_region(&mut w, 2, 0xf);
+        leave_region(&mut w, 2, 0xa);
+        leave_region(&mut w, 2, 0x5);
+        converge(&mut w, 2, 0xa);
         assert_eq!(w.running & 0xf, 0xf);
     }
 
