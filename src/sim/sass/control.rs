@@ -32,16 +32,21 @@ pub fn enter_region(warp: &mut Warp, bar: usize, lanes: u32) {
     }
 }
 
-/// The first step of BSSY and of `BMOV.CLEAR RZ`. A lane that is still in a region of this barrier,
-/// and has saved its mask nowhere, leaves that region, because it can no longer reconverge with the
-/// others.
+/// The first step of BSSY and of `BMOV.CLEAR RZ`: the lanes leave their regions of this barrier.
 pub fn empty(warp: &mut Warp, bar: usize, lanes: u32) {
+    abandon(warp, bar, lanes);
+    lanes_of(lanes).for_each(|lane| warp.bars[bar][lane] = 0);
+}
+
+/// What happens to a region when the lanes overwrite its barrier. A lane that is still in it, and
+/// has saved its mask nowhere, leaves it, because it can no longer reconverge with the others. A
+/// function of ptxas that returns out of a region only restores the mask of its caller's.
+fn abandon(warp: &mut Warp, bar: usize, lanes: u32) {
     let inside = |lane: usize| warp.bars[bar][lane] >> lane & 1 != 0;
     let left = warp.lanes_where(lanes, |lane| inside(lane) && !warp.kept.holds(lane, warp.regions[bar][lane]));
     if left != 0 {
         leave_region(warp, bar, left);
     }
-    lanes_of(lanes).for_each(|lane| warp.bars[bar][lane] = 0);
 }
 
 /// BSYNC: the lanes wait at their pc for the lanes of their masks.
@@ -81,10 +86,15 @@ pub fn keep_region(warp: &mut Warp, bar: usize, lanes: u32, clear: bool) -> [u32
     masks
 }
 
-/// BMOV to a barrier: restores a saved mask, without the lanes that have left its region since.
-pub fn resume_region(warp: &mut Warp, bar: usize, lane: usize, mask: u32) {
-    let (region, left) = warp.kept.pop(lane, bar, mask);
-    (warp.regions[bar][lane], warp.bars[bar][lane]) = (region, mask & left);
+/// BMOV to a barrier: restores the saved masks, without the lanes that have left their regions
+/// since.
+pub fn resume_regions(warp: &mut Warp, bar: usize, lanes: u32, mask_of: impl Fn(&Warp, usize) -> u32) {
+    abandon(warp, bar, lanes);
+    for lane in lanes_of(lanes) {
+        let mask = mask_of(warp, lane);
+        let (region, left) = warp.kept.pop(lane, bar, mask);
+        (warp.regions[bar][lane], warp.bars[bar][lane]) = (region, mask & left);
+    }
 }
 
 /// BMOV between barriers: moves the lanes' masks and regions and clears the first barrier.
@@ -273,7 +283,7 @@ mod tests {
         let back = w.pc[1];
         converge(&mut w, 6, 0x2);
         assert_eq!(w.running & 3, 2);
-        resume_region(&mut w, 6, 1, saved[1]);
+        resume_regions(&mut w, 6, 0x2, |_, lane| saved[lane]);
         w.pc[1] = back;
         converge(&mut w, 6, 0x2);
         assert_eq!(w.running & 3, 3);
@@ -309,8 +319,8 @@ mod tests {
         enter_region(&mut w, 7, 0xc);
         leave_region(&mut w, 7, 0xc);
         assert_eq!(w.running & 0xf, 0xc);
+        resume_regions(&mut w, 7, 0xc, |_, lane| saved[lane]);
         for lane in [2, 3] {
-            resume_region(&mut w, 7, lane, saved[lane]);
             w.pc[lane] = w.pc[0];
         }
         converge(&mut w, 7, 0xc);
@@ -326,9 +336,9 @@ mod tests {
         enter_region(&mut w, 6, 0x1);
         let deeper = keep_region(&mut w, 6, 0x1, true);
         leave_region(&mut w, 6, 0x4);
-        resume_region(&mut w, 6, 0, deeper[0]);
+        resume_regions(&mut w, 6, 0x1, |_, lane| deeper[lane]);
         assert_eq!(w.bars[6][0], 0x1);
-        resume_region(&mut w, 6, 0, saved[0]);
+        resume_regions(&mut w, 6, 0x1, |_, lane| saved[lane]);
         assert_eq!((w.bars[6][0], w.bars[6][1]), (0xb, 0xb));
         converge(&mut w, 6, 0x3);
         assert_eq!(w.running & 0xf, 0xc);
@@ -347,6 +357,17 @@ mod tests {
         assert_eq!(w.running & 0xf, 0xf);
         converge(&mut w, 6, 0x8);
         assert_eq!(w.running & 0xf, 0xf);
+    }
+
+    #[test]
+    fn a_lane_that_returns_out_of_a_region_has_left() {
+        let mut w = warp();
+        enter_region(&mut w, 6, 0xf);
+        let saved = keep_region(&mut w, 6, 0xf, true);
+        enter_region(&mut w, 6, 0xf);
+        converge(&mut w, 6, 0x3);
+        resume_regions(&mut w, 6, 0xc, |_, lane| saved[lane]);
+        assert_eq!((w.running & 0xf, w.bars[6][2]), (0xf, 0xf));
     }
 
     #[test]

@@ -246,10 +246,7 @@ impl Machine<'_> {
                 }
             }
             Exec::BarFromReg { bar } => {
-                for lane in lanes_of(active) {
-                    let mask = w.get(&code.a, lane) as u32;
-                    control::resume_region(w, bar.into(), lane, mask);
-                }
+                control::resume_regions(w, bar.into(), active, |w, lane| w.get(&code.a, lane) as u32);
             }
             Exec::RegFromBar { bar, clear: true } if matches!(code.d, Dst::Nowhere | Dst::Reg(RZ)) => {
                 control::empty(w, bar.into(), active);
