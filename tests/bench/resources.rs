@@ -53,7 +53,7 @@ fn main() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = input(kind, if reduced { kind.reduced } else { kind.full }, folder.path());
         let cubin = folder.path().join("k.cubin");
-        good &= row(kind.name, &run(&program, &["-arch=sm_80"], &path, Some(&cubin), END));
+        good &= row(kind.name, &run(&program, kind.options(), &path, Some(&cubin), END));
     }
     if !good {
         std::process::exit(1);

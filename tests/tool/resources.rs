@@ -60,7 +60,7 @@ fn every_kind_ends_within_its_bounds() {
                     let folder = tempfile::tempdir().unwrap();
                     let path = input(kind, kind.reduced, folder.path());
                     let cubin = folder.path().join("k.cubin");
-                    let cost = run(&program(), &["-arch=sm_80"], &path, Some(&cubin), SECONDS);
+                    let cost = run(&program(), kind.options(), &path, Some(&cubin), SECONDS);
                     let wrong = wrong(&cost, kind.compiles);
                     all.lock().unwrap().extend(wrong.iter().map(|w| format!("{}: {w}", kind.name)));
                 }

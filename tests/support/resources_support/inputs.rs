@@ -19,6 +19,13 @@ pub struct Kind {
     pub write: fn(&mut dyn Write, usize) -> Result<()>,
 }
 
+impl Kind {
+    /// The program's options for this kind: an object where its name begins so.
+    pub fn options(&self) -> &'static [&'static str] {
+        if self.name.starts_with("object_") { &["-arch=sm_80", "-c"] } else { &["-arch=sm_80"] }
+    }
+}
+
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 const MB: usize = 1_000_000;
 
@@ -96,6 +103,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "live_values", full: 100_000, reduced: 3_000, compiles: true, write: live_values },
     Kind { name: "switch", full: 20_000, reduced: 20_000, compiles: true, write: switch },
     Kind { name: "chain_of_calls", full: 21_000, reduced: 1_000, compiles: true, write: chain_of_calls },
+    Kind { name: "object_functions", full: 14_000, reduced: 500, compiles: true, write: object_functions },
     Kind { name: "functions_beyond", full: 100_000, reduced: 21_001, compiles: false, write: chain_of_calls },
     Kind { name: "shared_symbols", full: 50_000, reduced: 6_000, compiles: true, write: shared_symbols },
     Kind { name: "constants_in_code", full: 100_000, reduced: 5_000, compiles: true, write: constants_in_code },
@@ -468,6 +476,20 @@ fn switch(w: &mut dyn Write, n: usize) -> Result<()> {
     (0..n).try_for_each(|i| writeln!(w, "L{i}:\nadd.u32 %r1, %r1, {};\nbra END;", i * 5))?;
     w.write_all(b"END:\n")?;
     close_entry(w)
+}
+
+/// A chain of functions with the calling convention, each with sections of its own in an object.
+fn object_functions(w: &mut dyn Write, n: usize) -> Result<()> {
+    w.write_all(HEAD.as_bytes())?;
+    for i in 0..n {
+        write!(w, ".func (.param .b32 r) f{i}(.param .b32 a)\n{{\n.reg .b32 %x;\nld.param.b32 %x, [a];\n")?;
+        if i > 0 {
+            write!(w, "{{\n.param .b32 p;\n.param .b32 q;\nst.param.b32 [p], %x;\n")?;
+            write!(w, "call (q), f{}, (p);\nld.param.b32 %x, [q];\n}}\n", i - 1)?;
+        }
+        write!(w, "add.u32 %x, %x, {i};\nst.param.b32 [r], %x;\nret;\n}}\n")?;
+    }
+    small_entry(w)
 }
 
 fn chain_of_calls(w: &mut dyn Write, n: usize) -> Result<()> {
