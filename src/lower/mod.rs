@@ -185,6 +185,7 @@ fn lower_all(
     };
     let mut calls = Calls::new(module);
     calls.images_by_call = target.has(crate::tables::Feature::ImagesByCall);
+    calls.volumes_by_call = target.has(crate::tables::Feature::VolumeGradientsByCall);
     calls.copies_by_call = target.has(crate::tables::Feature::BulkCopiesByCall);
     let mut diagnostics = Vec::new();
     for id in calls.pointers.iter().filter(|id| !object && module.functions[**id].body.is_none()) {

@@ -7,6 +7,7 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::{later, later_with};
+use super::image_call::is_of_volume;
 use super::texture_handle::Handle;
 use crate::ori::Operand;
 use crate::ori::build::int::LUT_INSERT;
@@ -48,10 +49,31 @@ impl Builder<'_> {
     pub fn read_texture(&mut self, inst: &ast::Instruction) -> Lowered {
         let geometry = inst.mods.geometry.ok_or(Refusal::NotBuilt)?;
         self.refuse_reads(inst, geometry)?;
+        if self.is_gradient_call(inst) {
+            return self.where_guarded(|b| b.read_volume_at(inst));
+        }
         if self.images_by_call() {
             return self.where_guarded(|b| b.read_texture_at(inst, geometry));
         }
         self.read_texture_at(inst, geometry)
+    }
+
+    /// A read by the driver, whose answer is whether all texels are resident.
+    fn read_volume_at(&mut self, inst: &ast::Instruction) -> Lowered {
+        let OperandKind::Address(address) = &inst.operands[1].kind else { return Err(Refusal::NotBuilt) };
+        let (values, resident) = match &inst.operands[0].kind {
+            OperandKind::Pair(pair) => (&pair.0, Some(self.dest(&pair.1)?)),
+            _ => (&inst.operands[0], None),
+        };
+        let asks = if resident.is_some() { self.temp_pred() } else { Operand::NULL };
+        self.give_results(inst, elements(values), asks, |b, mask, _| {
+            let mut results = b.read_volume(inst, address, (mask, resident.is_some()))?;
+            if let Some(resident) = resident {
+                let word = results.remove(0);
+                b.isetp(resident, &[NE, AND, U32], word, Operand::zero());
+            }
+            Ok(results)
+        })
     }
 
     fn read_texture_at(&mut self, inst: &ast::Instruction, geometry: Geometry) -> Lowered {
@@ -134,11 +156,11 @@ impl Builder<'_> {
         if !self.has(Feature::TextureOpcodes) && !self.images_by_call() {
             return Err(Refusal::NotBuilt);
         }
-        let plain = geometry.dimensions() < 3;
-        if inst.op == PtxOp::TexGrad && (!plain || inst.types[1] != ScalarType::F32) {
+        let built = !is_of_volume(inst) || self.is_gradient_call(inst);
+        if inst.op == PtxOp::TexGrad && (!built || inst.types[1] != ScalarType::F32) {
             return Err(later(inst, geometry.name()));
         }
-        if inst.op == PtxOp::TexGrad && compares(inst) {
+        if inst.op == PtxOp::TexGrad && compares(inst) && !self.is_gradient_call(inst) {
             return Err(later_with(inst, "a comparison"));
         }
         Ok(())

@@ -277,7 +277,7 @@ impl Builder<'_> {
     fn look_at_body(&mut self) {
         if self.handles.loads.is_none() {
             let body = self.source.body.as_deref().unwrap_or_default();
-            self.handles.calls = instructions(body).any(|inst| inst.op == PtxOp::Call);
+            self.handles.calls = instructions(body).any(|inst| inst.op == PtxOp::Call || self.is_gradient_call(inst));
             self.handles.loads = Some(loads(body));
         }
     }

@@ -3,7 +3,7 @@
 //! A call keeps what every function of the driver keeps, and has arguments at places of its own;
 //! the first one is a word that says what is asked for.
 
-use super::ptx::Geometry;
+use super::ptx::{Geometry, ScalarType};
 
 /// What a function does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum Call {
     ReadLevel,
     /// `tex.grad`
     ReadGradients,
+    /// `tex.grad` of three dimensions and of cubes, on targets with opcodes for the others
+    VolumeGradients,
     /// `tld4`
     Gather,
     /// `txq` and `suq` of sizes
@@ -39,6 +41,8 @@ pub struct Function {
     pub name: &'static str,
     /// `None`: it is for all.
     pub geometry: Option<Geometry>,
+    /// The type of the components; `None`: it is for all.
+    pub element: Option<ScalarType>,
     /// In the order of the places.
     pub args: &'static [(Argument, Place)],
     pub results: &'static [(Argument, Place)],
@@ -110,13 +114,14 @@ struct Field {
 }
 
 impl Call {
-    /// The word that the function is given.
-    pub fn word(self) -> Word {
+    /// The word that the function is given, if it is one for many purposes.
+    pub fn word(self) -> Option<Word> {
         match self {
-            Call::ReadLevel | Call::ReadGradients | Call::Gather => Word::Read,
-            Call::Query => Word::Query,
-            Call::Load | Call::Store => Word::Access,
-            Call::Reduce => Word::Reduce,
+            Call::ReadLevel | Call::ReadGradients | Call::Gather => Some(Word::Read),
+            Call::VolumeGradients => None,
+            Call::Query => Some(Word::Query),
+            Call::Load | Call::Store => Some(Word::Access),
+            Call::Reduce => Some(Word::Reduce),
         }
     }
 }
@@ -125,6 +130,20 @@ impl Function {
     /// The function that does something for a geometry.
     pub fn of(what: Call, geometry: Geometry) -> Option<&'static Function> {
         FUNCTIONS.iter().find(|f| f.what == what && f.geometry.is_none_or(|own| own == geometry))
+    }
+
+    /// The function for a geometry and a type of components that has these of the arguments and
+    /// results that not all functions have.
+    pub fn with(
+        what: Call,
+        geometry: Geometry,
+        element: ScalarType,
+        optional: &[(Argument, bool)],
+    ) -> Option<&'static Function> {
+        let has = |f: &Function, of: Argument| f.args.iter().chain(f.results).any(|(own, _)| *own == of);
+        let takes = |f: &Function| optional.iter().all(|(argument, taken)| has(f, *argument) == *taken);
+        let one = |f: &&Function| f.what == what && f.geometry == Some(geometry) && f.element == Some(element);
+        FUNCTIONS.iter().find(|f| one(f) && takes(f))
     }
 
     /// The function of a name, and its number in the table.

@@ -1,16 +1,23 @@
-//! Laws of the driver's functions for textures and surfaces: no two of a name, or of a purpose and
-//! a geometry; no place is taken twice; words of the stack are aligned and without gaps; the bits
+//! Laws of the driver's functions for textures and surfaces: no two of a name, or of a purpose, a
+//! geometry, a type and arguments; no place is taken twice; words of the stack are aligned and without gaps; the bits
 //! of a field are in its mask; fields of a word are the same or apart; no value stands twice.
 
 use crate::model::Model;
 use crate::model::images::{Field, Function, Place};
 use crate::report::Report;
+use std::collections::BTreeSet;
+
+/// What a function takes and gives back, wherever it is.
+fn taken(function: &Function) -> BTreeSet<usize> {
+    function.args.iter().chain(&function.results).map(|(argument, _)| *argument).collect()
+}
 
 /// Reports the rows that violate these laws.
 pub fn check(model: &Model, report: &mut Report) {
     let images = &model.images;
     for (i, function) in images.functions.iter().enumerate() {
-        let same = |f: &Function| f.name == function.name || (f.what, f.geometry) == (function.what, function.geometry);
+        let purpose = |f: &Function| (f.what, f.geometry, f.element, taken(f));
+        let same = |f: &Function| f.name == function.name || purpose(f) == purpose(function);
         if images.functions[..i].iter().any(same) {
             report.at("images", format!("`{}` is the second function for this", function.name), function.at);
         }

@@ -31,8 +31,16 @@ pub fn emit(model: &Model) -> TokenStream {
             }
             None => quote!(None),
         };
+        let element = match f.element.map(|name| format_ident!("{}", camel(name))) {
+            Some(ty) => quote!(Some(ScalarType::#ty)),
+            None => quote!(None),
+        };
         let (args, results) = (list(&f.args), list(&f.results));
-        quote!(Function { what: Call::#what, name: #name, geometry: #geometry, args: #args, results: #results })
+        quote! {
+            Function {
+                what: Call::#what, name: #name, geometry: #geometry, element: #element, args: #args, results: #results
+            }
+        }
     });
     let fields = images.fields.iter().map(|f| {
         let [of, part] = [format!("{:?}", f.of), format!("{:?}", f.part)].map(|name| format_ident!("{name}"));

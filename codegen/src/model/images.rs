@@ -8,10 +8,14 @@ use crate::rows::images::{ImageCall, ImageCallRow, ImagePart, ImageWord, ImageWo
 use crate::source::{At, Row, Sources};
 
 /// The names of arguments and results.
-pub const ARGUMENTS: [&str; 20] = [
-    "word", "image", "sampler", "x0", "x1", "x2", "x3", "level", "offsets", "shifted", "dx0", "dx1", "dy0", "dy1",
-    "v0", "v1", "v2", "v3", "zero", "absent",
+#[rustfmt::skip]
+pub const ARGUMENTS: [&str; 30] = [
+    "word", "image", "image_high", "sampler", "sampler_high", "x0", "x1", "x2", "x3", "level", "offsets", "shifted",
+    "offset0", "offset1", "offset2", "dx0", "dx1", "dx2", "dy0", "dy1", "dy2", "compare", "v0", "v1", "v2", "v3",
+    "zero", "any", "absent", "present",
 ];
+/// Types of components that have functions of their own.
+const ELEMENTS: [&str; 4] = ["f32", "s32", "u32", "f16"];
 
 /// Where an argument or a result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub struct Function {
     pub name: String,
     /// Index of the text in the group `geometry`.
     pub geometry: Option<usize>,
+    /// The type of the components, if there is a function for each.
+    pub element: Option<&'static str>,
     /// Indices of names of arguments, and their places.
     pub args: Vec<(usize, Place)>,
     pub results: Vec<(usize, Place)>,
@@ -70,22 +76,35 @@ impl Images {
     }
 }
 
-/// The functions of a row, one for each geometry.
+/// The functions of a row, one for each geometry and type of components.
 fn functions(names: &Names, row: &Row<ImageCallRow>) -> Result<Vec<Function>, String> {
     let (args, results) = (places(&row.args)?, places(&row.results)?);
-    let one = |name: String, geometry: Option<usize>| Function {
+    let one = |name: String, geometry: Option<usize>, element: Option<&'static str>| Function {
         what: row.what,
         name,
         geometry,
+        element,
         args: args.clone(),
         results: results.clone(),
         at: row.at,
     };
     if row.geometries.is_empty() {
-        return Ok(vec![one(row.name.clone(), None)]);
+        return Ok(vec![one(row.name.clone(), None, None)]);
     }
-    let each = row.geometries.split_whitespace();
-    each.map(|geometry| Ok(one(row.name.replace("{}", geometry), Some(names.text("geometry", geometry)?)))).collect()
+    let known = |name: &str| {
+        let found = ELEMENTS.iter().find(|known| **known == name);
+        found.copied().ok_or_else(|| format!("`{name}` is no type of components with a function of its own"))
+    };
+    let elements = row.elements.split_whitespace().map(known).collect::<Result<Vec<_>, _>>()?;
+    let mut found = Vec::new();
+    for geometry in row.geometries.split_whitespace() {
+        let (name, at) = (row.name.replace("{}", geometry), Some(names.text("geometry", geometry)?));
+        if elements.is_empty() {
+            found.push(one(name.clone(), at, None));
+        }
+        found.extend(elements.iter().map(|element| one(name.replace("[]", element), at, Some(element))));
+    }
+    Ok(found)
 }
 
 /// A list of arguments with their places.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 pub enum ImageCall {
     ReadLevel,
     ReadGradients,
+    VolumeGradients,
     Gather,
     Query,
     Load,
@@ -20,6 +21,8 @@ pub struct ImageCallRow {
     pub what: ImageCall,
     pub name: String,
     pub geometries: String,
+    #[serde(default)]
+    pub elements: String,
     pub args: String,
     pub results: String,
     pub src: String,

@@ -46,6 +46,8 @@ pub(crate) struct Calls {
     pub copies_by_call: bool,
     /// The same of textures and surfaces.
     pub images_by_call: bool,
+    /// The same of reads with gradients of volumes and cubes.
+    pub volumes_by_call: bool,
     aliases: HashMap<FunctionId, FunctionId>,
 }
 

@@ -4,10 +4,14 @@
 //! and values, each at a place of its own (`tables/lowering/image_calls.ron`). All lanes of a call
 //! have the same handle: where lanes may have different ones, those that have one call together.
 //! The function may wait for all lanes that have not ended, so that lanes elsewhere are counted as
-//! ended during the call. Source: ptxas 13.5.37 output for each form.
+//! ended during the call. Source: ptxas 13.5.37 output for each form. Functions without a word are
+//! called as any other function is.
 
+mod gradients;
 mod read;
 mod surface;
+
+pub(super) use gradients::is_of_volume;
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::call::call_site::Target;
@@ -28,6 +32,7 @@ const TURN: [u16; 2] = [40, 41];
 pub(super) fn stack_bytes(inst: &ast::Instruction) -> u64 {
     let what = match inst.op {
         PtxOp::Tex | PtxOp::TexBase | PtxOp::TexLevel => Call::ReadLevel,
+        PtxOp::TexGrad if is_of_volume(inst) => Call::VolumeGradients,
         PtxOp::TexGrad => Call::ReadGradients,
         _ => return 0,
     };
@@ -89,7 +94,7 @@ impl Builder<'_> {
         for (n, word) in stack.into_iter().enumerate() {
             self.store_argument(4 * n as u64, word, frame);
         }
-        let ended = self.end_others();
+        let ended = function.what.word().map(|_| self.end_others());
         let mut uses = Vec::new();
         for (number, word) in registers {
             let d = self.fixed(number);
@@ -109,7 +114,9 @@ impl Builder<'_> {
             to
         });
         let results = results.collect();
-        self.bring_back(ended);
+        if let Some(ended) = ended {
+            self.bring_back(ended);
+        }
         Ok(results)
     }
 

@@ -84,7 +84,7 @@ impl Builder<'_> {
         };
         let parts: Vec<Part> = asked.iter().copied().chain([outside]).collect();
         let handle = self.handle(inst, address)?;
-        self.ask((function, what.word(), &parts), &handle, given, wanted)
+        self.ask((function, what.word().ok_or(Refusal::NotBuilt)?, &parts), &handle, given, wanted)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::lower::bulk::{STACK_BYTES, is_by_call};
 use crate::lower::call::abi::Signature;
 use crate::lower::call::call_graph::{Calls, function_of};
 use crate::lower::call::params::MOST_IN_REGISTERS;
-use crate::lower::image_call::stack_bytes;
+use crate::lower::image_call::{is_of_volume, stack_bytes};
 use crate::lower::operand::constant_bits;
 use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
 use crate::tables::GenerationInfo;
@@ -561,7 +561,7 @@ fn outgoing(module: &ast::Module, calls: &Calls, function: &ast::Function) -> (u
         if calls.copies_by_call && is_by_call(inst) {
             bytes = STACK_BYTES.max(bytes);
         }
-        if calls.images_by_call {
+        if calls.images_by_call || calls.volumes_by_call && is_of_volume(inst) {
             bytes = stack_bytes(inst).max(bytes);
         }
         let Some(signature) = Signature::of_call(module, calls, inst) else { continue };

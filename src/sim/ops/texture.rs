@@ -338,17 +338,21 @@ impl Texture {
     fn sample_one<E: From<String>>(&self, read: &Read, load: Load<E>) -> Result<[u32; 4], E> {
         self.check(read.shape)?;
         let layer = read.layer.min(self.layers.max(1) - 1);
-        let (mut slice, mut at) = (layer, read.at);
+        let (mut slice, mut at, mut level) = (layer, read.at, read.level);
         if self.shape.cube {
-            let (face, s, t) = face(read.at.map(f32::from_bits));
+            let direction = read.at.map(f32::from_bits);
+            let (face, s, t) = face(direction);
             (slice, at) = (layer * FACES + face, [s.to_bits(), t.to_bits(), 0]);
+            if let Level::Gradients(by) = read.level {
+                level = Level::Gradients(by.map(|by| derivatives(direction, by)));
+            }
         }
         if read.integer {
             return self.exact(read, layer, load);
         }
         let dimensions = if self.shape.cube { 2 } else { usize::from(self.shape.dimensions) };
         let last = self.levels.max(1) - 1;
-        let lod = self.lod(read.level, dimensions).clamp(0.0, f64::from(last));
+        let lod = self.lod(level, dimensions).clamp(0.0, f64::from(last));
         let scaled = |level: u32| {
             let size = self.size_of(level);
             let mut to = [0.0; 3];
@@ -387,7 +391,7 @@ impl Texture {
             Level::Number(number) if number.is_nan() => 0.0,
             Level::Number(number) => number.into(),
             Level::Gradients(by) => {
-                let scale = |i: usize| if self.normalized { f64::from(self.size[i]) } else { 1.0 };
+                let scale = |i: usize| if self.normalized || self.shape.cube { f64::from(self.size[i]) } else { 1.0 };
                 let length =
                     |d: [f32; 3]| (0..dimensions).map(|i| (f64::from(d[i]) * scale(i)).powi(2)).sum::<f64>().sqrt();
                 length(by[0]).max(length(by[1])).log2()
@@ -591,18 +595,41 @@ fn weight(share: f64) -> f64 {
 }
 
 /// The face of a cube that a direction meets, and where, from 0 to 1.
-fn face([x, y, z]: [f32; 3]) -> (u32, f32, f32) {
-    let [ax, ay, az] = [x, y, z].map(f32::abs);
-    let (face, m, s, t) = if ax >= ay && ax >= az {
-        if x >= 0.0 { (0, ax, -z, -y) } else { (1, ax, z, -y) }
-    } else if ay >= az {
-        if y >= 0.0 { (2, ay, x, z) } else { (3, ay, x, -z) }
-    } else if z >= 0.0 {
-        (4, az, x, -y)
-    } else {
-        (5, az, -x, -y)
-    };
+fn face(direction: [f32; 3]) -> (u32, f32, f32) {
+    let face = met(direction);
+    let [m, s, t] = on_face(face, direction);
     (face, (s / m + 1.0) / 2.0, (t / m + 1.0) / 2.0)
+}
+
+/// The number of the face that a direction meets.
+fn met([x, y, z]: [f32; 3]) -> u32 {
+    let [ax, ay, az] = [x, y, z].map(f32::abs);
+    let (pair, along) = match () {
+        () if ax >= ay && ax >= az => (0, x),
+        () if ay >= az => (2, y),
+        () => (4, z),
+    };
+    pair + u32::from(along < 0.0)
+}
+
+/// What a vector has towards a face, and along its two sides.
+fn on_face(face: u32, [x, y, z]: [f32; 3]) -> [f32; 3] {
+    match face {
+        0 => [x, -z, -y],
+        1 => [-x, z, -y],
+        2 => [y, x, z],
+        3 => [-y, x, -z],
+        4 => [z, x, -y],
+        _ => [-z, -x, -y],
+    }
+}
+
+/// How the place on a face moves as the direction does: the quotient rule.
+fn derivatives(direction: [f32; 3], by: [f32; 3]) -> [f32; 3] {
+    let face = met(direction);
+    let ([m, s, t], [dm, ds, dt]) = (on_face(face, direction), on_face(face, by));
+    let moved = |at: f32, by: f32| (by * m - at * dm) / (2.0 * m * m);
+    [moved(s, ds), moved(t, dt), 0.0]
 }
 
 /// What an access outside of a surface does.

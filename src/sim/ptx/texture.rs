@@ -86,9 +86,6 @@ pub fn sample(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
         Op::TexGrad => [list(&i.operands[2], ScalarType::F32)?, list(&i.operands[3], ScalarType::F32)?].concat(),
         _ => Vec::new(),
     };
-    if i.op == Op::TexGrad && geometry.is_cube() {
-        return Err("gradients of a cube".into());
-    }
     let offsets = match args.iter().position(|arg| arg.role == Role::Texels) {
         Some(at) => list(&i.operands[at], ScalarType::S32)?,
         None => Vec::new(),

@@ -7,10 +7,10 @@ use super::super::fault::Fault;
 use super::super::memory::{Global, load};
 use super::super::ops::texture::{Level, Outside, Read, Shape, Spot, Texture};
 use super::code::{AtomicOp, AtomicType};
-use super::texture::{On, access};
+use super::texture::{On, access, half};
 use super::warp::Warp;
 use crate::tables::images::{Argument, COMPONENTS, Call, Function, GATHERED, Part, Place};
-use crate::tables::ptx::Geometry;
+use crate::tables::ptx::{Geometry, ScalarType};
 
 /// The register of the stack pointer.
 const STACK_POINTER: usize = 1;
@@ -38,16 +38,22 @@ pub fn call(global: &mut Global, w: &mut Warp, lane: usize, function: &Function)
     asked.check().map_err(Fault::new)?;
     let mut results = match function.what {
         Call::ReadLevel | Call::ReadGradients | Call::Gather => asked.read(global)?,
+        Call::VolumeGradients => asked.read_volume(global)?,
         Call::Query => asked.query(global)?,
         Call::Load | Call::Store | Call::Reduce => asked.access(global)?,
     };
-    results.truncate(function.results.iter().filter(|(result, _)| *result != Argument::Absent).count());
+    let answers = [Argument::Absent, Argument::Present];
+    results.truncate(function.results.iter().filter(|(result, _)| !answers.contains(result)).count());
     w.lose(lane);
     let mut values = results.into_iter();
     for (result, place) in function.results {
         let Place::Register(number) = *place else { continue };
         // All texels are there.
-        let value = if *result == Argument::Absent { Some(0) } else { values.next() };
+        let value = match result {
+            Argument::Absent => Some(0),
+            Argument::Present => Some(1),
+            _ => values.next(),
+        };
         if let Some(value) = value {
             w.set_reg(number.into(), lane, value);
         }
@@ -69,7 +75,7 @@ fn argument_at(w: &mut Warp, lane: usize, place: Place) -> Result<u32, Fault> {
 
 impl Asked<'_> {
     fn says(&self, part: Part) -> bool {
-        self.function.what.word().says(self.word, part)
+        self.function.what.word().is_some_and(|word| word.says(self.word, part))
     }
 
     fn value(&self, argument: Argument) -> u32 {
@@ -82,7 +88,7 @@ impl Asked<'_> {
 
     fn check(&self) -> Result<(), String> {
         let word = self.function.what.word();
-        if word.unknown(self.word) != 0 || !word.says(self.word, Part::Always) {
+        if word.is_some_and(|word| word.unknown(self.word) != 0 || !word.says(self.word, Part::Always)) {
             return Err(format!("`{}` is called with the word {:#x}", self.function.name, self.word));
         }
         if self.args.iter().any(|(argument, value)| *argument == Argument::Zero && *value != 0) {
@@ -142,6 +148,35 @@ impl Asked<'_> {
         let components = texture.sample(&read, &mut fetch)?;
         let asked = components.into_iter().zip(COMPONENTS).filter(|(_, part)| self.says(*part));
         Ok(asked.map(|(value, _)| value).collect())
+    }
+
+    /// All components, two halves in a word, of a read with gradients of a volume or a cube.
+    fn read_volume(&self, global: &mut Global) -> Result<Vec<u32>, Fault> {
+        let shape = shape(self.function.geometry);
+        let (layer, at) = self.position(shape);
+        let floats = |arguments| self.values::<3>(arguments).map(f32::from_bits);
+        let by_x = floats([Argument::Dx0, Argument::Dx1, Argument::Dx2]);
+        let by_y = floats([Argument::Dy0, Argument::Dy1, Argument::Dy2]);
+        let offsets = self.values([Argument::Offset0, Argument::Offset1, Argument::Offset2]);
+        let takes = |argument| self.function.place(argument).map(|_| self.value(argument));
+        let read = Read {
+            shape,
+            integer: false,
+            at,
+            layer,
+            level: Level::Gradients([by_x, by_y]),
+            offsets: offsets.map(|offset| offset as i32),
+            gather: None,
+            sample: None,
+            compare: takes(Argument::Compare).map(f32::from_bits),
+        };
+        let texture = global.texture(self.value(Argument::Image), takes(Argument::Sampler))?;
+        let mut fetch = |at, bytes| global.slice(at, bytes, false).map(|bytes| load(bytes));
+        let values = texture.sample(&read, &mut fetch)?;
+        if self.function.element != Some(ScalarType::F16) {
+            return Ok(values.to_vec());
+        }
+        Ok(values.chunks(2).map(|pair| half(pair[0]) | half(pair[1]) << 16).collect())
     }
 
     fn query(&self, global: &mut Global) -> Result<Vec<u32>, Fault> {

@@ -207,7 +207,7 @@ impl Sample {
 }
 
 /// The bits of a float as those of a half.
-fn half(bits: u32) -> u32 {
+pub fn half(bits: u32) -> u32 {
     F32.convert(bits.into(), F16, Round::Nearest) as u32
 }
 

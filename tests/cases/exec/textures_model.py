@@ -159,6 +159,39 @@ def textures():
     ]
 
 
+# Targets that read with gradients of volumes and cubes; the others are refused.
+VOLUMES = [f"sm_{n}" for n in (90, 100, 103, 110, 120, 121, 107)]
+
+
+def textures_gradients():
+    modes = ("mirror", "wrap", "clamp")
+    first, second = (Image("f32", 4, (4, 4, 4), small(292, 740 + n), levels=3, normalized=True, modes=modes) for n in (0, 1))
+    bodies = []
+    for t in range(32):
+        k, x, y = t % 3, t / 32 + 1 / 64, 1 - t / 32
+        z, chosen = x / 2, (first, second)[t & 1]
+        all = first.read([x, y, z], level=k)
+        some = chosen.read([y, z, x], level=k, offsets=(1 - k, 0, -1)) if t < 20 else [0, 7.0, 0, 9.0]
+        halves = [half(v) for v in chosen.read([z, x, y], level=k)]
+        bodies += [bits(v) for v in all] + [bits(some[1]), bits(some[3])]
+        bodies += [halves[0] | halves[1] << 16, halves[2] | halves[3] << 16, 1, k]
+    cube = Image("u32", 1, (4, 4), lcg("u32", 6 * 21, 742, M32), cube=True, levels=3)
+    pair = Image("s32", 1, (4, 4), [signed(v) for v in lcg("u32", 12 * 21, 743, M32)], cube=True, layers=2, levels=3)
+    given, cubes = [], []
+    for t in range(32):
+        face, m, s, v, k = t % 6, [1.0, 2.0, 0.5][t % 3], (t // 2 % 4 * 2 - 3) / 4, (t // 4 % 4 * 2 - 3) / 4, t // 6 % 3
+        turned = lambda m, a, b: [(m, -b, -a), (-m, -b, a), (a, m, b), (a, -m, -b), (a, -b, m), (-a, -b, -m)][face]
+        direction = turned(m, s * m, v * m)
+        # So many texels along the first side of the face, and half of the direction, which is none.
+        along = turned(0.0, 2 * m * 2**k / 4, 0.0)
+        given += direction + tuple(a + d / 2 for a, d in zip(along, direction))
+        place = [(s + 1) / 2, (v + 1) / 2]
+        for image, layer in ((cube, 0), (pair, t & 1)):
+            cubes.append(image.texel(k, 6 * layer + face, [int(p * image.at(k)[0]) for p in place])[0] & M32)
+    one = lambda name, images, more, out: launch(name, 1, 32, [IN("u32", image.words()) for image in images] + more + [OUT("u32", out)], targets=VOLUMES)
+    return [one("bodies", [first, second], [], bodies), one("cubes", [cube, pair], [IN("f32", listed(given))], cubes)]
+
+
 def surfaces():
     source = Image("u8", 4, (6, 4), lcg("u8", 96, 720, 255))
     made = Image("u32", 4, (7, 4), lcg("u32", 112, 721, M32))
