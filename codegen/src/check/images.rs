@@ -1,6 +1,7 @@
 //! Laws of the driver's functions for textures and surfaces: no two of a name, or of a purpose, a
-//! geometry, a type and arguments; no place is taken twice; words of the stack are aligned and without gaps; the bits
-//! of a field are in its mask; fields of a word are the same or apart; no value stands twice.
+//! geometry, a type and arguments; no place is taken twice; words of the stack are aligned and
+//! without gaps; the bits of a field are in its mask; fields of a word are the same or apart; no
+//! value stands twice.
 
 use crate::model::Model;
 use crate::model::images::{Field, Function, Place};

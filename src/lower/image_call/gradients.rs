@@ -1,5 +1,5 @@
-//! `tex.grad` of three dimensions and of cubes: a call of a function of the driver, on targets whose
-//! units take gradients of planes alone.
+//! `tex.grad` of three dimensions and of cubes: a call of a function of the driver, on targets
+//! whose units take gradients of planes alone.
 //!
 //! The function has whole handles, perhaps others in each lane, and gives all components back.
 //! Source: ptxas 13.0.88 output.
