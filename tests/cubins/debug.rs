@@ -558,6 +558,22 @@ fn kernels_run_with_debug_information() {
     assert!(only.is_some() || refused.len() <= MOST_REFUSED, "{}", refused.join("\n"));
 }
 
+/// What the driver does in place of an instruction is no function that is missing: copies to
+/// another block on sm_120, reads of textures on sm_107.
+#[test]
+fn functions_of_the_driver_are_not_missing() {
+    for (name, target, asked) in [
+        ("bulk_copies_cluster", "sm_120", "__cuda_syscall_cp_async_bulk_unicast"),
+        ("textures_gradients", "sm_107", "__cuda_syscall_tex_grad_pred_3d_v4_f32_f32"),
+    ] {
+        let text = std::fs::read_to_string(root().join(format!("tests/cases/exec/{name}.ptx"))).unwrap();
+        let made = compile(&text, &options(target, false)).unwrap_or_else(|errors| panic!("{:?}", errors[0].message));
+        let cubin = sassafras::cubin::read(&made.cubin).unwrap();
+        let named = cubin.functions.iter().flat_map(|f| &f.code_relocs).any(|reloc| reloc.symbol == asked);
+        assert!(named || cubin.kept.symbols.iter().any(|symbol| symbol.name == asked), "{name}: {asked}");
+    }
+}
+
 /// Cases that need what a file of separate functions has not: tensor memory that is allocated,
 /// references and functions of the driver by name, and what else objects do not have.
 const MOST_REFUSED: usize = 13;

@@ -41,13 +41,13 @@ fn root() -> &'static Path {
 }
 
 /// A file and a target to compile it for.
-struct Job {
-    path: PathBuf,
+pub struct Job {
+    pub path: PathBuf,
     /// Folder and file name, as in the list.
-    name: String,
-    target: String,
+    pub name: String,
+    pub target: String,
     /// The target that the file names is raised to `target`.
-    raised: bool,
+    pub raised: bool,
 }
 
 /// The target that the manifest does not know.
@@ -203,7 +203,7 @@ fn against_the_list(later: &BTreeMap<String, BTreeSet<String>>, cubins: &[(&Job,
 }
 
 /// Each distinct instruction of each target, without control bits, compared with nvdisasm.
-fn prints_as_nvdisasm(cubins: &[(&Job, Vec<u8>)]) {
+pub fn prints_as_nvdisasm(cubins: &[(&Job, Vec<u8>)]) {
     if vendor::tool("nvdisasm").is_none() {
         println!("skipped: no nvdisasm in target/vendor");
         return;

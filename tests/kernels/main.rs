@@ -5,6 +5,7 @@ mod corpus_launches;
 mod deep_nests;
 mod division;
 mod exec;
+mod foreign;
 mod helpers;
 mod interpreter;
 mod lowering_coverage;
