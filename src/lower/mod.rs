@@ -228,7 +228,13 @@ fn lower_all(
         diagnostics.dedup();
         return Err(diagnostics);
     }
-    let facts = if object { module::object_symbols::facts(module, &calls, &layout) } else { ObjectFacts::default() };
+    let mut facts =
+        if object { module::object_symbols::facts(module, &calls, &layout) } else { ObjectFacts::default() };
+    if object {
+        let all = functions.iter().chain(&devices);
+        let one = |f: &LoweredFunction| (f.function.name.clone(), f.externs.clone());
+        facts.add_calls_of_driver(module, all.map(one));
+    }
     let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, warnings, infos, .. } = layout;
     let warnings = no_abi.warning.into_iter().chain(warnings).map(Diagnostic::note);
     let warnings = warnings.chain(infos.into_iter().map(Diagnostic::info)).collect();

@@ -153,7 +153,8 @@ fn whole_programs_as_objects_give_the_same_numbers() {
     for path in paths {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let file = LaunchFile::load(&path).unwrap_or_else(|error| panic!("{error}"));
-        let targets = ["sm_75", "sm_90", "sm_100"].into_iter().filter(|t| wanted("SASSAFRAS_SM", t) && file.allows(t));
+        let all = ["sm_75", "sm_90", "sm_100", "sm_120"];
+        let targets = all.into_iter().filter(|t| wanted("SASSAFRAS_SM", t) && file.allows(t));
         for target in targets.filter(|_| wanted("SASSAFRAS_CASE", &name)) {
             // Functions with several results have no ABI, and therefore no objects.
             if NO_OBJECTS.contains(&name.as_str()) || NOT_YET.contains(&name.as_str()) {

@@ -31,6 +31,23 @@ pub fn facts(module: &ast::Module, calls: &Calls, layout: &ModuleLayout) -> Obje
     ObjectFacts { symbols, shared, call_graph: call_graph(module, calls), prototypes: prototypes(module, calls) }
 }
 
+impl ObjectFacts {
+    /// Adds the calls of functions of the driver that stand for instructions: without them the
+    /// linker takes their names for zero. Given are the functions with all that they name.
+    pub fn add_calls_of_driver(
+        &mut self,
+        module: &ast::Module,
+        functions: impl Iterator<Item = (String, Vec<String>)>,
+    ) {
+        let declared: std::collections::HashSet<&str> = module.functions.values().map(|f| f.name.as_str()).collect();
+        let rows = functions.flat_map(|(caller, named)| {
+            let of_driver = named.into_iter().filter(|name| !declared.contains(name.as_str()));
+            of_driver.map(move |callee| CallRow::Direct { caller: caller.clone(), callee }).collect::<Vec<_>>()
+        });
+        self.call_graph.splice(0..0, rows);
+    }
+}
+
 /// Aliases, each with the function with a body that it stands for.
 fn aliases_with_body(module: &ast::Module, calls: &Calls) -> Vec<(FunctionId, FunctionId)> {
     let resolved = |(alias, _): &(ast::SymbolId, ast::SymbolId)| {
