@@ -230,6 +230,20 @@ fn refusals_are_complete() {
     assert_eq!(said, expected);
 }
 
+/// A sampler apart is refused in unified mode, whether an opcode or the driver reads.
+#[test]
+fn samplers_in_unified_mode_are_refused() {
+    let texels = "{f0, f1, f2, f3}";
+    let reads = [
+        format!("tex.3d.v4.f32.f32 {texels}, [d0, d1, {texels}];"),
+        format!("tex.grad.3d.v4.f32.f32 {texels}, [d0, d1, {texels}], {texels}, {texels};"),
+    ];
+    for read in reads {
+        let said = lowered(&kernel(&read).replace("sm_75", "sm_90"), "sm_90").err().unwrap();
+        assert!(said[0].message.ends_with("with a sampler in unified mode is not implemented"), "{said:?}");
+    }
+}
+
 /// Offsets near the end of their range wrap, as in ptxas.
 #[test]
 fn offsets_wrap() {

@@ -80,15 +80,23 @@ pub(super) const SAMPLER_INDEX: u32 = 0xfff;
 pub(super) const SAMPLER_SHIFT: u32 = 20;
 
 impl Builder<'_> {
-    /// The handle of a texture, and of a sampler if one is named.
-    pub(super) fn handle_with_sampler(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Handle> {
-        let sampler = match &address.rest[..] {
-            [sampler, _] => &sampler.kind,
-            _ => return self.handle(inst, address),
-        };
+    /// The operand that names a sampler, if one does.
+    pub(super) fn sampler_operand<'a>(
+        &self,
+        inst: &ast::Instruction,
+        address: &'a ast::Address,
+    ) -> Lowered<Option<&'a ast::Operand>> {
+        let [sampler, _] = &address.rest[..] else { return Ok(None) };
         if !self.module.target.independent_textures {
             return Err(later_with(inst, "a sampler in unified mode"));
         }
+        Ok(Some(sampler))
+    }
+
+    /// The handle of a texture, and of a sampler if one is named.
+    pub(super) fn handle_with_sampler(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Handle> {
+        let Some(sampler) = self.sampler_operand(inst, address)? else { return self.handle(inst, address) };
+        let sampler = &sampler.kind;
         let by_uniform = self.has(Feature::TextureByUniform);
         let known = match (address.base, sampler) {
             (AddressBase::Symbol(texture), OperandKind::Symbol { symbol: sampler, .. }) => {

@@ -4,6 +4,7 @@
 //! The function has whole handles, perhaps others in each lane, and gives all components back.
 //! Source: ptxas 13.0.88 output.
 
+use super::read::{AT, VALUES};
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::texture::{compares, elements, position};
 use crate::lower::texture_query::{SAMPLER_BIT, TEXTURE_BIT};
@@ -16,7 +17,6 @@ use crate::tables::ptx::{Geometry, Op as PtxOp, Role as PtxRole, ScalarType};
 
 /// Dimensions from which on a gradient is one of a volume; cubes have as many.
 const VOLUME: usize = 3;
-const AT: [Argument; 4] = [Argument::X0, Argument::X1, Argument::X2, Argument::X3];
 const BY_X: [Argument; 3] = [Argument::Dx0, Argument::Dx1, Argument::Dx2];
 const BY_Y: [Argument; 3] = [Argument::Dy0, Argument::Dy1, Argument::Dy2];
 const OFFSETS: [Argument; 3] = [Argument::Offset0, Argument::Offset1, Argument::Offset2];
@@ -67,14 +67,14 @@ impl Builder<'_> {
             ty => ty,
         };
         let function = Function::with(Call::VolumeGradients, geometry, element, &optional);
-        let values = (0..4).filter(|i| mask >> i & 1 == 1).map(|i: usize| super::read::VALUES[i]);
+        let values = (0..4).filter(|i| mask >> i & 1 == 1).map(|i: usize| VALUES[i]);
         let wanted: Vec<Argument> = asks_present.then_some(Argument::Present).into_iter().chain(values).collect();
         self.call_image(function.ok_or(Refusal::NotBuilt)?, &given, &wanted)
     }
 
     /// The words of the handles of a texture and of a sampler, if one is named.
     fn whole_handles(&mut self, inst: &ast::Instruction, address: &ast::Address) -> Lowered<Vec<(Argument, Operand)>> {
-        let sampler = address.rest.first().filter(|_| address.rest.len() > 1);
+        let sampler = self.sampler_operand(inst, address)?;
         let mut words = match address.base {
             AddressBase::Register(register) => {
                 let whole = self.register(register)[0];

@@ -13,7 +13,7 @@ use crate::tables::images::{Argument, COMPONENTS, Call, Function, GATHERED, Part
 use crate::tables::ptx::{Component, Geometry, Op as PtxOp, Query, Role as PtxRole, ScalarType};
 
 /// Arguments by number.
-const AT: [Argument; 4] = [Argument::X0, Argument::X1, Argument::X2, Argument::X3];
+pub(super) const AT: [Argument; 4] = [Argument::X0, Argument::X1, Argument::X2, Argument::X3];
 const BY_X: [Argument; 2] = [Argument::Dx0, Argument::Dx1];
 const BY_Y: [Argument; 2] = [Argument::Dy0, Argument::Dy1];
 pub(super) const VALUES: [Argument; 4] = [Argument::V0, Argument::V1, Argument::V2, Argument::V3];
