@@ -4,6 +4,7 @@
 //! the parts of a form claim each of the 128 bits once, and that within a generation no word
 //! matches two forms.
 
+use super::packed::Numbers16;
 use super::{Feature, Generation, Mod, Op, Target};
 
 /// The bits of a field as (lowest bit, count), lowest part first. The value is shifted left by
@@ -262,7 +263,10 @@ pub fn forms_of(op: Op) -> std::ops::Range<usize> {
 pub fn candidates(generation: Generation, word: u128) -> &'static [u16] {
     let starts = &BUCKETS[generation as usize];
     let code = (word & 0xfff) as usize;
-    &CANDIDATES[usize::from(starts[code])..usize::from(starts[code + 1])]
+    match (starts.get(code), starts.get(code + 1)) {
+        (Some(start), Some(end)) => &CANDIDATES[start.into()..end.into()],
+        _ => &[],
+    }
 }
 
 /// Number of a special register by its text, on a target.

@@ -6,6 +6,7 @@
 
 use super::instructions::{Named, Pattern, Seen, Wording, Words};
 use super::ori::Op;
+use super::packed::{Numbers16, Numbers32};
 use super::ptx;
 use super::targets::Target;
 
@@ -123,7 +124,7 @@ impl Cell {
 
     /// The rule that applies; `None` if the column is not a target.
     pub fn rule(self) -> Option<&'static Rule> {
-        RULES.get(usize::from(CELL_RULES[usize::from(self.operation)][usize::from(self.column)]))
+        RULES.get(usize::from(CELL_RULES[usize::from(self.operation)].get(self.column.into())?))
     }
 
     /// The messages of ptxas if the operation is illegal: all that there are for its instructions.
@@ -134,7 +135,7 @@ impl Cell {
 
     /// The second double word of the cell; the first is the operation's id.
     pub fn word(self) -> u32 {
-        CELLS[usize::from(self.operation)][usize::from(self.column)]
+        CELLS[usize::from(self.operation)].get(self.column.into()).unwrap_or(ILLEGAL)
     }
 }
 
@@ -169,7 +170,7 @@ pub fn refusal(named: &Named, seen: &Seen, target: &Target) -> Option<String> {
 /// The matrix in the order of the published table: 236 × 128 pairs of double words, each an
 /// operation's id and the cell.
 pub fn double_words() -> impl Iterator<Item = [u32; 2]> {
-    (0u16..).zip(&CELLS).flat_map(|(op, row)| row.iter().map(move |word| [op.into(), *word]))
+    (0u16..).zip(&CELLS).flat_map(|(op, row)| row.iter().map(move |word| [op.into(), word]))
 }
 
 include!(concat!(env!("OUT_DIR"), "/legality.rs"));

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod mods;
 pub mod operands;
 pub mod ori;
+mod packed;
 pub mod passes;
 pub mod phases;
 pub mod ptx;

@@ -2,7 +2,8 @@
 //! generation, forms by mnemonic, modifier sets, aliases and special registers. Each row is on one
 //! line, so that the file can be compared with the tables.
 
-use super::{camel, phf_map, pretty};
+use super::shared::Shared;
+use super::{bytes, camel, phf_map, pretty};
 use crate::model::Model;
 use crate::model::encoding::{ArgField, Condition, Form, GuardKind, ModField, is_number};
 use crate::model::form_syntax::{Bits, NEVER_PRINTED, constant_bits};
@@ -39,15 +40,17 @@ fn sets(model: &Model, text: &mut String) {
 
 fn forms(model: &Model, text: &mut String) {
     let forms = &model.encoding.forms;
+    let mut fields = Fields::new();
+    let rows: Vec<String> = forms.iter().map(|form| one(form, model, &mut fields)).collect();
+    for part in [&fields.args, &fields.arg_lists, &fields.mods, &fields.mod_lists] {
+        text.push_str(&part.items());
+    }
     let _ = writeln!(
         text,
-        "/// Every form, sorted by opcode, then in table order.\npub static FORMS: [Form; {}] = [",
-        forms.len()
+        "/// Every form, sorted by opcode, then in table order.\npub static FORMS: [Form; {}] = [\n    {}\n];",
+        rows.len(),
+        rows.join(",\n    ")
     );
-    for form in forms {
-        let _ = writeln!(text, "    {},", one(form, model));
-    }
-    text.push_str("];\n");
     let count = model.ori.ops.len();
     let mut ends = vec![0usize; count + 1];
     forms.iter().for_each(|f| ends[f.op + 1] += 1);
@@ -60,17 +63,36 @@ fn on(generations: &[usize]) -> u8 {
     generations.iter().fold(0, |mask, g| mask | 1 << g)
 }
 
-fn one(form: &Form, model: &Model) -> String {
+/// The operand and modifier fields of all forms, and the lists of them.
+struct Fields {
+    args: Shared,
+    arg_lists: Shared,
+    mods: Shared,
+    mod_lists: Shared,
+}
+
+impl Fields {
+    fn new() -> Fields {
+        Fields {
+            args: Shared::new("ARG_", "ArgField"),
+            arg_lists: Shared::new("ARGS_", "&[ArgField]"),
+            mods: Shared::new("MOD_", "ModField"),
+            mod_lists: Shared::new("MODS_", "&[ModField]"),
+        }
+    }
+}
+
+fn one(form: &Form, model: &Model, fields: &mut Fields) -> String {
     let feature = feature(form.feature, model);
     let guard = match form.guard {
         GuardKind::Vector => "Vector",
         GuardKind::Uniform => "Uniform",
         GuardKind::None => "None",
     };
-    let mods: Vec<String> = form.mods.iter().map(|m| modifier(m, model)).collect();
-    let args: Vec<String> = form.args.iter().map(|a| arg(a, form, model)).collect();
+    let mods: Vec<String> = form.mods.iter().map(|m| fields.mods.name(modifier(m, model))).collect();
+    let args: Vec<String> = form.args.iter().map(|a| fields.args.name(arg(a, form, model))).collect();
     format!(
-        "Form {{ op: Op::{}, text: {:?}, on: {}, feature: {feature}, guard: GuardForm::{guard}, fixed: ({:#x}, {:#x}), must: ({:#x}, {:#x}), apart: {:#x}, alias: {}, mods: &[{}], args: &[{}] }}",
+        "Form {{ op: Op::{}, text: {:?}, on: {}, feature: {feature}, guard: GuardForm::{guard}, fixed: ({:#x}, {:#x}), must: ({:#x}, {:#x}), apart: {:#x}, alias: {}, mods: {}, args: {} }}",
         model.ori.ops[form.op].row.op,
         form.text,
         on(&form.generations),
@@ -80,8 +102,8 @@ fn one(form: &Form, model: &Model) -> String {
         form.must.1,
         form.apart,
         !form.row.alias_of.is_empty(),
-        mods.join(", "),
-        args.join(", ")
+        fields.mod_lists.list(&mods),
+        fields.arg_lists.list(&args)
     )
 }
 
@@ -183,14 +205,14 @@ fn buckets(model: &Model, text: &mut String) {
         for (i, form) in model.encoding.forms.iter().enumerate().filter(|(_, f)| f.generations.contains(&generation)) {
             by_code.entry(form.row.code).or_default().push(i);
         }
-        let mut line = Vec::with_capacity(4097);
+        let mut line = Vec::with_capacity(2 * 4097);
         for code in 0..=4096u16 {
-            line.push(candidates.len());
+            line.extend((candidates.len() as u16).to_le_bytes());
             candidates.extend(by_code.remove(&code).unwrap_or_default());
         }
-        let _ = writeln!(starts, "    {line:?},");
+        let _ = writeln!(starts, "    Numbers16({}),", bytes(&line));
     }
-    let _ = writeln!(text, "pub(crate) static BUCKETS: [[u16; 4097]; {generations}] = [\n{starts}];");
+    let _ = writeln!(text, "pub(crate) static BUCKETS: [Numbers16; {generations}] = [\n{starts}];");
     let _ = writeln!(text, "pub(crate) static CANDIDATES: [u16; {}] = {candidates:?};", candidates.len());
 }
 

@@ -1,6 +1,6 @@
 //! Emits `latency.rs`: latency classes, and one model per group of targets.
 
-use super::{camel, plain_enum};
+use super::{bytes, camel, plain_enum};
 use crate::model::Model;
 use crate::model::latency::{Distances, LatencyModel, Side, Special, Stall};
 use proc_macro2::TokenStream;
@@ -58,13 +58,13 @@ fn queue(model: &Model, name: &str) -> u8 {
 /// A model with distances and minimum stalls; `whose` cycles of the pairs are taken.
 fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stall]), whose: usize) -> TokenStream {
     let (name, scheduled) = (&m.row.name, m.row.scheduled);
-    let base = m.base.iter().map(|c| *c as u8);
+    let base = bytes(&m.base.iter().map(|c| *c as u8).collect::<Vec<_>>());
     let first = |op: usize| m.specials.partition_point(|s| s.op < op) as u16;
     let first = (0..=m.base.len()).map(first);
     let specials = m.specials.iter().map(|s| special(model, s));
     let kinds = distances.iter().map(|files| {
         let files = files.iter().map(|lines| {
-            let lines = lines.iter().map(|line| quote!(&[#(#line),*]));
+            let lines = lines.iter().map(|line| bytes(line));
             quote!(&[#(#lines),*])
         });
         quote!(&[#(#files),*])
@@ -76,7 +76,7 @@ fn one(model: &Model, m: &LatencyModel, (distances, stalls): (&Distances, &[Stal
     });
     quote! {
         Latency {
-            name: #name, scheduled: #scheduled, base: &[#(#base),*], specials: &[#(#specials),*], first: &[#(#first),*],
+            name: #name, scheduled: #scheduled, base: #base, specials: &[#(#specials),*], first: &[#(#first),*],
             distances: [#(#kinds),*],
             stalls: &[#(#stalls),*], pairs: &[#(#pairs),*],
         }

@@ -2,7 +2,7 @@
 //! published, and for each instruction name the operations it may belong to, with the columns on
 //! which one of them is illegal.
 
-use super::{camel, phf_map, plain_enum};
+use super::{bytes, camel, phf_map, plain_enum};
 use crate::model::Model;
 use crate::model::instructions::{Pattern, Wording};
 use crate::model::legality::{COLUMNS, Legality, Verdict};
@@ -155,18 +155,12 @@ fn matrix(legality: &Legality) -> TokenStream {
     };
     let count = legality.operations.len();
     let rows: Vec<Vec<(u32, u16)>> = (0..count).map(|o| (0..COLUMNS).map(|c| cell(o, c)).collect()).collect();
-    let words = rows.iter().map(|row| {
-        let words = row.iter().map(|c| c.0);
-        quote!([#(#words),*])
-    });
-    let numbers = rows.iter().map(|row| {
-        let numbers = row.iter().map(|c| c.1);
-        quote!([#(#numbers),*])
-    });
+    let words = rows.iter().map(|row| bytes(&row.iter().flat_map(|c| c.0.to_le_bytes()).collect::<Vec<_>>()));
+    let numbers = rows.iter().map(|row| bytes(&row.iter().flat_map(|c| c.1.to_le_bytes()).collect::<Vec<_>>()));
     quote! {
         /// The cells as double words.
-        static CELLS: [[u32; #COLUMNS]; #count] = [#(#words),*];
+        static CELLS: [Numbers32; #count] = [#(Numbers32(#words)),*];
         /// The rule of each cell, by position in RULES.
-        static CELL_RULES: [[u16; #COLUMNS]; #count] = [#(#numbers),*];
+        static CELL_RULES: [Numbers16; #count] = [#(Numbers16(#numbers)),*];
     }
 }

@@ -18,11 +18,12 @@ pub mod phases;
 pub mod ptx;
 pub mod regclass;
 pub mod registers;
+mod shared;
 pub mod targets;
 pub mod throughput;
 
 use crate::model::Model;
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 /// Every generated file: name and text.
@@ -59,6 +60,11 @@ fn pretty(tokens: TokenStream) -> String {
         // Tokens that do not parse are a bug of the emitter; the Rust compiler reports where.
         Err(_) => tokens.to_string(),
     }
+}
+
+/// Bytes as one literal, which the compiler reads faster than a list of numbers.
+fn bytes(bytes: &[u8]) -> Literal {
+    Literal::byte_string(bytes)
 }
 
 /// `snake_case` or `kebab` to `CamelCase`.

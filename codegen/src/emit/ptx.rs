@@ -1,6 +1,7 @@
 //! Emits `ptx.rs`: operations, types, modifier groups and the struct of all modifiers, special
 //! registers, forms, requirements.
 
+use super::shared::Shared;
 use super::{camel, phf_map, plain_enum};
 use crate::model::Model;
 use crate::model::ptx::{Arg, ArgType, Form, Group, Ptx, version};
@@ -154,11 +155,15 @@ fn specials(ptx: &Ptx) -> TokenStream {
 }
 
 fn forms(ptx: &Ptx) -> TokenStream {
-    let rows = ptx.forms.iter().map(|f| form(ptx, f));
+    let mut lists = Lists::new();
+    let rows: Vec<_> = ptx.forms.iter().map(|f| form(ptx, f, &mut lists)).collect();
+    let lists = [lists.rules, lists.rule_lists, lists.types, lists.args, lists.arg_lists];
+    let lists: TokenStream = lists.iter().map(Shared::items).collect::<String>().parse().unwrap_or_default();
     let count = ptx.forms.len();
     let ranges = (0..ptx.operations.len()).map(|op| range(ptx.forms.iter().map(|f| f.op), op));
     let ops = ptx.operations.len();
     quote! {
+        #lists
         /// The forms of instructions, sorted by operation.
         pub static FORMS: [Form; #count] = [#(#rows),*];
         /// Range in [`FORMS`] of each operation.
@@ -173,14 +178,38 @@ fn range(ops: impl Iterator<Item = usize> + Clone, op: usize) -> TokenStream {
     quote!((#start, #end))
 }
 
-fn form(ptx: &Ptx, form: &Form) -> TokenStream {
+/// What the forms have in common.
+struct Lists {
+    rules: Shared,
+    rule_lists: Shared,
+    types: Shared,
+    args: Shared,
+    arg_lists: Shared,
+}
+
+impl Lists {
+    fn new() -> Lists {
+        Lists {
+            rules: Shared::new("RULE_", "Rule"),
+            rule_lists: Shared::new("RULES_", "&[Rule]"),
+            types: Shared::new("TYPES_", "&[u64]"),
+            args: Shared::new("ARG_", "Arg"),
+            arg_lists: Shared::new("ARGS_", "&[Arg]"),
+        }
+    }
+}
+
+fn form(ptx: &Ptx, form: &Form, lists: &mut Lists) -> TokenStream {
     let op = ident(&ptx.operations[form.op].op);
     let rules = form.rules.iter().map(|r| {
         let (group, mask, required) = (ident(&ptx.groups[r.group].row.group), r.mask, r.required);
-        quote! { Rule { group: Group::#group, mask: #mask, required: #required } }
+        lists.rules.name(quote! { Rule { group: Group::#group, mask: #mask, required: #required } }.to_string())
     });
-    let types = &form.types;
-    let args = form.args.iter().map(|a| arg(ptx, a));
+    let rules = format_ident!("{}", lists.rule_lists.list(&rules.collect::<Vec<_>>()));
+    let types = form.types.iter().map(|mask| format!("{mask:#x}"));
+    let types = format_ident!("{}", lists.types.list(&types.collect::<Vec<_>>()));
+    let args = form.args.iter().map(|a| lists.args.name(arg(ptx, a).to_string()));
+    let args = format_ident!("{}", lists.arg_lists.list(&args.collect::<Vec<_>>()));
     let ((major, minor), sm) = (form.ptx, form.sm);
     let on = match form.on {
         Some(mask) => quote!(Some(#mask)),
@@ -191,7 +220,7 @@ fn form(ptx: &Ptx, form: &Form) -> TokenStream {
         None => quote!(None),
     };
     quote! { Form {
-        op: Op::#op, rules: &[#(#rules),*], types: &[#(#types),*], args: &[#(#args),*], whole: #whole,
+        op: Op::#op, rules: #rules, types: #types, args: #args, whole: #whole,
         needs: Needs { ptx: (#major, #minor), sm: #sm }, on: #on,
     } }
 }
