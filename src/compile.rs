@@ -300,7 +300,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let mut codes = Vec::with_capacity(compiled.len());
     let all = lowered.functions.iter().chain(&lowered.devices);
     for (function, (code, elapsed, own)) in all.zip(compiled) {
-        output.times.insert(function.function.name.clone(), elapsed);
+        output.times.insert(function.function.name().to_string(), elapsed);
         recorder.dumps.extend(own);
         match code {
             Ok(code) => codes.push(code),
@@ -429,7 +429,7 @@ fn check_shared(lowered: &LoweredModule, target: &Target, object: bool) -> Resul
     for function in &lowered.functions {
         let bytes = function.shared.map_or(0, |shared| shared.size.saturating_sub(base));
         if bytes > most {
-            let name = &function.function.name;
+            let name = function.function.name();
             let text = format!("Entry function '{name}' uses too much shared data ({bytes:#x} bytes, {most:#x} max)");
             errors.push(too_much(text));
         }
@@ -440,11 +440,15 @@ fn check_shared(lowered: &LoweredModule, target: &Target, object: bool) -> Resul
 /// Checks that the local variables of each function fit in a frame.
 fn check_frames(lowered: &LoweredModule) -> Result<(), Vec<Diagnostic>> {
     let most = Limit::Frame.bytes(|_| true);
-    let large = lowered.functions.iter().chain(&lowered.devices).filter(|f| u64::from(f.function.local_bytes) > most);
+    let large = lowered
+        .functions
+        .iter()
+        .chain(&lowered.devices)
+        .filter(|f| u64::from(f.function.attributes().local_bytes) > most);
     let errors: Vec<Diagnostic> = large
         .map(|f| {
             let kind = if f.kernel { "Entry function" } else { "Function" };
-            too_much(format!("{kind} '{}' uses too much local data ({most:#x} max)", f.function.name))
+            too_much(format!("{kind} '{}' uses too much local data ({most:#x} max)", f.function.name()))
         })
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -580,13 +584,13 @@ fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
 
 /// Runs the passes on a function and encodes it.
 fn function_code(function: &mut Function, options: &Options, recorder: &mut Recorder) -> Result<emit::Code, String> {
-    function.optimise = options.opt_level > 0;
-    function.slow_paths = options.opt_level > 0
+    function.attributes_mut().optimise = options.opt_level > 0;
+    function.attributes_mut().slow_paths = options.opt_level > 0
         && !options.debug
-        && function.max_registers.is_none_or(|most| most >= LEAST_WITH_SLOW_PATHS);
-    function.checks_stack = options.stack_checks || function.watched.is_some();
+        && function.attributes().max_registers.is_none_or(|most| most >= LEAST_WITH_SLOW_PATHS);
+    function.attributes_mut().checks_stack = options.stack_checks || function.watched().is_some();
     if !options.fmad {
-        function.insts.values_mut().for_each(|inst| inst.contract = false);
+        function.insts_mut().values_mut().for_each(|inst| inst.contract = false);
     }
     let legalization = Legalization {
         knobs: options.knobs.clone(),
@@ -599,7 +603,7 @@ fn function_code(function: &mut Function, options: &Options, recorder: &mut Reco
         recorder.dumps.push(format!("# stopped after {}\n{}", last.name(), text::print(function)));
         return Ok(emit::Code::default());
     }
-    emit::emit(function).map_err(|message| format!("FormatCodeList: {}: {message}", function.name))
+    emit::emit(function).map_err(|message| format!("FormatCodeList: {}: {message}", function.name()))
 }
 
 /// Fewest registers of a function that calls slow paths, which use sixteen themselves.
@@ -616,14 +620,14 @@ fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, targe
         module.functions.values().map(|f| (f.name.as_str(), &*f.directives)).collect();
     let directives = |name: &str| named.get(name).copied();
     for function in lowered.functions.iter_mut().chain(&mut lowered.devices) {
-        let by_blocks = directives(&function.function.name).and_then(|d| {
-            function.function.max_registers = register_limit(d, target);
-            function.function.threads = threads_of(d);
-            function.function.rows = d.required_threads.is_some_and(are_rows);
+        let by_blocks = directives(function.function.name()).and_then(|d| {
+            function.function.attributes_mut().max_registers = register_limit(d, target);
+            function.function.attributes_mut().threads = threads_of(d);
+            function.function.attributes_mut().rows = d.required_threads.is_some_and(are_rows);
             d.min_blocks_per_sm.filter(|_| d.max_registers.is_none() && d.required_threads.or(d.max_threads).is_some())
         });
         if by_blocks.is_some() {
-            function.launch.max_registers = function.function.max_registers.map(|n| n as u16);
+            function.launch.max_registers = function.function.attributes().max_registers.map(|n| n as u16);
         }
         reconfigure(function)?;
     }
@@ -631,7 +635,8 @@ fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, targe
         for piece in &entry.pieces {
             let device = &mut lowered.devices[*piece].function;
             let least = register_changes::least(&entry.function);
-            device.max_registers = [device.max_registers, least].into_iter().flatten().min();
+            device.attributes_mut().max_registers =
+                [device.attributes().max_registers, least].into_iter().flatten().min();
         }
     }
     Ok(())
@@ -641,7 +646,9 @@ fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, targe
 /// more than it ever asks for. Source: ptxas 13.0.88.
 fn reconfigure(function: &mut LoweredFunction) -> Result<(), String> {
     let changes = register_changes::changes(&function.function);
-    let Some(limit) = function.function.max_registers.filter(|_| !changes.is_empty()) else { return Ok(()) };
+    let Some(limit) = function.function.attributes().max_registers.filter(|_| !changes.is_empty()) else {
+        return Ok(());
+    };
     let most = changes.iter().filter(|change| change.takes).map(|change| change.count).max();
     let entry = limit.min(most.unwrap_or(limit));
     let most = entry.max(most.unwrap_or(0));
@@ -650,8 +657,8 @@ fn reconfigure(function: &mut LoweredFunction) -> Result<(), String> {
         let what = "which is larger than the largest temporal register count in the program";
         return Err(format!("(C7406) setmaxnreg.dec has register count ({count}) {what} ({most})"));
     }
-    function.function.max_registers = Some(most);
-    function.function.entry_registers = Some(entry);
+    function.function.attributes_mut().max_registers = Some(most);
+    function.function.attributes_mut().entry_registers = Some(entry);
     function.launch.reconfigures = true;
     Ok(())
 }
@@ -701,9 +708,9 @@ fn all_resources(
         let (function, section) = (all[*place], &functions[*place]);
         shown.push(resources(function, section, reserved));
         // Slow paths are not shown.
-        let is_own = |piece: &&LoweredFunction| !object && Helper::of_slow_path(&piece.function.name).is_none();
+        let is_own = |piece: &&LoweredFunction| !object && Helper::of_slow_path(piece.function.name()).is_none();
         let mut pieces: Vec<_> = function.pieces.iter().map(|i| &lowered.devices[*i]).filter(is_own).collect();
-        pieces.sort_by(|a, b| a.function.name.cmp(&b.function.name));
+        pieces.sort_by(|a, b| a.function.name().cmp(b.function.name()));
         shown.extend(pieces.into_iter().map(|piece| resources(piece, section, reserved)));
     }
     shown
@@ -712,14 +719,14 @@ fn all_resources(
 fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64) -> Resources {
     let function = &lowered.function;
     Resources {
-        name: function.name.clone(),
+        name: function.name().to_string(),
         entry: lowered.kernel,
         registers: section.registers,
         barriers: u32::from(section.barriers),
-        stack_bytes: function.frame_bytes,
+        stack_bytes: function.attributes().frame_bytes,
         cumulative_stack_bytes: section.stack.min.unwrap_or(0),
-        spill_store_bytes: function.spill_stores,
-        spill_load_bytes: function.spill_loads,
+        spill_store_bytes: function.attributes().spill_stores,
+        spill_load_bytes: function.attributes().spill_loads,
         shared_bytes: section.shared.map_or(0, |s| s.size.saturating_sub(reserved)),
         constant_bytes: section.constant0_bytes(),
         constant2_bytes: section.constant2.as_ref().map_or(0, |bank| bank.size),

@@ -23,15 +23,16 @@ const DEEPEST: usize = 8;
 pub fn prepare(lowered: &mut LoweredModule) {
     let levels = levels(lowered);
     for device in lowered.devices.iter_mut().map(|device| &mut device.function) {
-        if levels.contains_key(&device.name) {
-            device.private = true;
+        if levels.contains_key(device.name()) {
+            device.attributes_mut().private = true;
             move_return_address(device);
         }
     }
     for function in lowered.functions.iter_mut().chain(&mut lowered.devices) {
         let names: Vec<&String> = function.callees.iter().filter(|name| levels.contains_key(*name)).collect();
-        function.function.private_callees = names.into_iter().map(|name| (name.clone(), Changes::ALL)).collect();
-        if !function.function.private_callees.is_empty() {
+        function.function.attributes_mut().private_callees =
+            names.into_iter().map(|name| (name.clone(), Changes::ALL)).collect();
+        if !function.function.attributes().private_callees.is_empty() {
             move_return_addresses_of_calls(&mut function.function);
         }
     }
@@ -43,7 +44,7 @@ fn levels(lowered: &LoweredModule) -> HashMap<String, usize> {
     let mut callees: BTreeMap<&str, HashSet<&str>> = BTreeMap::new();
     let mut bound: HashSet<&str> = lowered.pointers.iter().map(String::as_str).collect();
     for device in &lowered.devices {
-        let (name, names) = (device.function.name.as_str(), device.callees.iter().map(String::as_str));
+        let (name, names) = (device.function.name(), device.callees.iter().map(String::as_str));
         callees.entry(name).or_default().extend(names);
         if device.indirect {
             bound.insert(name);
@@ -84,22 +85,22 @@ pub fn compile<R: Send>(
     let last = levels.values().max().map_or(0, |most| most + 1);
     let mut groups: Vec<Vec<(usize, &mut LoweredFunction)>> = (0..=last).map(|_| Vec::new()).collect();
     for (place, function) in lowered.functions.iter_mut().chain(&mut lowered.devices).enumerate() {
-        let private = function.function.private;
-        let level = levels.get(&function.function.name).copied().filter(|_| private);
+        let private = function.function.attributes().private;
+        let level = levels.get(function.function.name()).copied().filter(|_| private);
         groups[level.unwrap_or(last)].push((place, function));
     }
     let mut known: HashMap<String, Changes> = HashMap::new();
     let mut results = Vec::new();
     for mut group in groups {
         let made = map_in_order(&mut group, threads, |(_, function)| {
-            for (name, changes) in &mut function.function.private_callees {
+            for (name, changes) in &mut function.function.attributes_mut().private_callees {
                 *changes = known.get(name).copied().unwrap_or(Changes::ALL);
             }
             compile(function)
         });
         for ((place, function), (result, changes)) in group.iter().zip(made) {
-            if function.function.private {
-                known.entry(function.function.name.clone()).or_default().join(changes);
+            if function.function.attributes().private {
+                known.entry(function.function.name().to_string()).or_default().join(changes);
             }
             results.push((*place, result));
         }
@@ -111,9 +112,9 @@ pub fn compile<R: Send>(
 /// What an allocated function changes, with the functions that it calls.
 pub fn changes(function: &Function) -> Changes {
     let (mut changes, mut callees) = (Changes::default(), BTreeSet::new());
-    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+    for inst in function.layout().iter().flat_map(|block| &function[*block]) {
         function.for_each_def(*inst, |reg| {
-            let data = &function.regs[reg];
+            let data = &function[reg];
             if let Some(number) = data.phys.filter(|n| data.file != File::R || *n != STACK_POINTER) {
                 changes.add(data.file.name(), number);
             }
@@ -128,35 +129,35 @@ pub fn changes(function: &Function) -> Changes {
 /// [`RETURN_ADDRESS`].
 pub fn move_return_address(function: &mut Function) {
     let entry = function.entry();
-    let at = function.blocks[entry].iter().position(|inst| function.insts[*inst].op == Op::ENTRY);
+    let at = function[entry].iter().position(|inst| function[*inst].op == Op::ENTRY);
     let Some(at) = at else { return };
-    let mut defs = function.extras(function.blocks[entry][at]).1.to_vec();
-    let fixed = |function: &Function, operand: &Operand| operand.as_reg().and_then(|reg| function.regs[reg].fixed);
+    let mut defs = function.extras(function[entry][at]).1.to_vec();
+    let fixed = |function: &Function, operand: &Operand| operand.as_reg().and_then(|reg| function[reg].fixed);
     let [low, high] = lower::RETURN_ADDRESS;
     if let Some(reg) = defs.iter().find(|d| fixed(function, d) == Some(low)).and_then(|d| d.as_reg()) {
-        function.regs[reg].fixed = Some(RETURN_ADDRESS[0]);
+        function[reg].fixed = Some(RETURN_ADDRESS[0]);
     }
     let Some(place) = defs.iter().position(|operand| fixed(function, operand) == Some(high)) else { return };
     let high = defs.remove(place);
     let start = function.make(Op::ENTRY);
     function.set_extras(start, &[], &defs);
-    function.blocks[entry][at] = start;
+    function[entry][at] = start;
     // The caller passes the low word only; the other one is made where it is read.
     zero_copies(function, entry, |function, inst| function.arg(inst, Role::A) == high);
-    for block in function.layout.clone() {
-        let last = function.blocks[block].last().copied();
-        let Some(ret) = last.filter(|inst| function.insts[*inst].op == Op::RET) else { continue };
+    for block in function.layout().to_vec() {
+        let last = function[block].last().copied();
+        let Some(ret) = last.filter(|inst| function[*inst].op == Op::RET) else { continue };
         let Some(pair) = function.arg(ret, Role::A).as_vector() else { continue };
         let regs: Vec<VReg> = function.vector_regs(pair).to_vec();
-        regs.iter().zip(RETURN_ADDRESS).for_each(|(reg, own)| function.regs[*reg].fixed = Some(own));
+        regs.iter().zip(RETURN_ADDRESS).for_each(|(reg, own)| function[*reg].fixed = Some(own));
         zero_copies(function, block, |function, inst| function.arg(inst, Role::D).as_reg() == regs.last().copied());
     }
 }
 
 /// Turns copies into moves of zero.
 fn zero_copies(function: &mut Function, block: Block, is_zero: impl Fn(&Function, InstId) -> bool) {
-    for inst in function.blocks[block].clone() {
-        if function.insts[inst].op == Op::COPY && is_zero(function, inst) {
+    for inst in function[block].clone() {
+        if function[inst].op == Op::COPY && is_zero(function, inst) {
             let d = function.arg(inst, Role::D);
             rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, Operand::zero())]);
         }
@@ -165,39 +166,39 @@ fn zero_copies(function: &mut Function, block: Block, is_zero: impl Fn(&Function
 
 /// The same for the calls of private functions.
 fn move_return_addresses_of_calls(function: &mut Function) {
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         let mut gone = HashSet::new();
-        for at in 0..function.blocks[block].len() {
-            let call = function.blocks[block][at];
+        for at in 0..function[block].len() {
+            let call = function[block][at];
             if matches!(function.callee(call), Some(Callee::Private(_))) {
                 gone.extend(move_return_address_of_call(function, block, at));
             }
         }
-        function.blocks[block].retain(|inst| !gone.contains(inst));
+        function[block].retain(|inst| !gone.contains(inst));
     }
 }
 
 /// Leaves the high word of a call's return address out; returns what makes it.
 fn move_return_address_of_call(function: &mut Function, block: Block, at: usize) -> Option<InstId> {
-    let call = function.blocks[block][at];
+    let call = function[block][at];
     let (uses, defs) = function.extras(call);
     let (mut uses, defs) = (uses.to_vec(), defs.to_vec());
     let [low, high] = lower::RETURN_ADDRESS.map(|number| {
-        let fixed = |operand: &Operand| operand.as_reg().and_then(|reg| function.regs[reg].fixed) == Some(number);
+        let fixed = |operand: &Operand| operand.as_reg().and_then(|reg| function[reg].fixed) == Some(number);
         uses.iter().copied().find(fixed)
     });
     let (low, high) = (low?.as_reg()?, high?);
-    function.regs[low].fixed = Some(RETURN_ADDRESS[0]);
+    function[low].fixed = Some(RETURN_ADDRESS[0]);
     uses.retain(|operand| *operand != high);
     let new = function.make(Op::CALL);
-    for role in function.insts[call].op.info().roles {
+    for role in function[call].op.info().roles {
         let operand = function.arg(call, role.role);
         function.set_arg(new, role.role, operand);
     }
-    let old = function.insts[call];
-    (function.insts[new].mods, function.insts[new].guard, function.insts[new].line) = (old.mods, old.guard, old.line);
+    let old = function[call];
+    (function[new].mods, function[new].guard, function[new].line) = (old.mods, old.guard, old.line);
     function.set_extras(new, &uses, &defs);
-    function.blocks[block][at] = new;
-    let makes = |inst: &InstId| function.insts[*inst].op == Op::MOV && function.arg(*inst, Role::D) == high;
-    function.blocks[block][..at].iter().rfind(|inst| makes(inst)).copied()
+    function[block][at] = new;
+    let makes = |inst: &InstId| function[*inst].op == Op::MOV && function.arg(*inst, Role::D) == high;
+    function[block][..at].iter().rfind(|inst| makes(inst)).copied()
 }

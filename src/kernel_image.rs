@@ -30,7 +30,7 @@ struct Piece<'a> {
 
 impl Piece<'_> {
     fn name(&self) -> &str {
-        &self.lowered.function.name
+        self.lowered.function.name()
     }
 }
 
@@ -57,7 +57,8 @@ pub fn kernel(
     let stack = stacks[0];
     let own_calls = pieces.len() > 1 || !lowered.callees.is_empty();
     // Slow paths and private functions take no part in the calling convention.
-    let private: HashSet<&str> = pieces.iter().filter(|p| p.lowered.function.private).map(Piece::name).collect();
+    let private: HashSet<&str> =
+        pieces.iter().filter(|p| p.lowered.function.attributes().private).map(Piece::name).collect();
     let by_convention = |name: &str| Helper::of_slow_path(name).is_none() && !private.contains(name);
     let calls = pieces.iter().skip(1).any(|piece| by_convention(piece.name()))
         || lowered.callees.iter().any(|name| by_convention(name))
@@ -66,12 +67,12 @@ pub fn kernel(
     let least = target.info().filter(|_| calls).map_or(0, |info| info.abi_min);
     let branches = pieces.iter().any(|p| !p.code.tables.is_empty());
     Ok(cubin::Function {
-        name: lowered.function.name.clone(),
+        name: lowered.function.name().to_string(),
         kernel: true,
         binding: lowered.binding,
         labels: labels(&pieces, &linked, &stacks),
         // What `setmaxnreg` takes later is not part of the launch.
-        registers: lowered.function.entry_registers.unwrap_or(registers.max(least)),
+        registers: lowered.function.attributes().entry_registers.unwrap_or(registers.max(least)),
         barriers: pieces.iter().map(|p| p.lowered.barriers).max().unwrap_or(0),
         param_base: lowered.param_base,
         param_bytes: lowered.param_bytes,
@@ -168,7 +169,7 @@ pub fn of_object<'a>(
     slow_paths: impl Iterator<Item = (&'a LoweredFunction, &'a Code)>,
     target: &'static Target,
 ) -> Result<cubin::Function, String> {
-    let name = &lowered.function.name;
+    let name = lowered.function.name();
     let elf = ElfTarget::of_sm(target.sm).ok_or_else(|| format!("{}: no ELF facts", target.name))?;
     let mut pieces = vec![Piece { lowered, code }];
     pieces.extend(slow_paths.map(|(lowered, code)| Piece { lowered, code }));
@@ -181,7 +182,7 @@ pub fn of_object<'a>(
     let registers = pieces.iter().map(|p| p.code.registers).max().unwrap_or(0) + EXTRA_REGISTERS;
     let least = target.info().filter(|_| calls).map_or(0, |info| info.abi_min);
     Ok(cubin::Function {
-        name: name.clone(),
+        name: name.to_string(),
         kernel,
         binding: lowered.binding,
         code_relocs: linked.relocs.iter().map(relocation).collect(),
@@ -192,7 +193,7 @@ pub fn of_object<'a>(
         params: lowered.params.clone(),
         shared: lowered.shared,
         stack: cubin::Stack {
-            frame: lowered.function.frame_bytes,
+            frame: lowered.function.attributes().frame_bytes,
             max: Some(0),
             call_return: (code.reconverges || !code.tables.is_empty()).then_some(0),
             ..cubin::Stack::default()
@@ -366,7 +367,7 @@ fn stacks(pieces: &[Piece], pointers: &[String]) -> Vec<u32> {
         names.filter_map(|name| by_name.get(name.as_str()).copied()).collect::<Vec<usize>>()
     };
     let mut known: Vec<Option<u32>> = vec![None; pieces.len()];
-    let frame = |piece: usize| pieces[piece].lowered.function.frame_bytes;
+    let frame = |piece: usize| pieces[piece].lowered.function.attributes().frame_bytes;
     (0..pieces.len()).for_each(|piece| follow(piece, &callees, &frame, &mut known));
     known.into_iter().map(|depth| depth.unwrap_or(0)).collect()
 }
@@ -437,7 +438,7 @@ pub fn file_order(module: &LoweredModule, text: &[&str], object: bool) -> Vec<us
         return (0..module.functions.len()).rev().collect();
     }
     let all: Vec<&LoweredFunction> = module.functions.iter().chain(&module.devices).collect();
-    let by_name: BTreeMap<&str, usize> = all.iter().enumerate().map(|(i, f)| (f.function.name.as_str(), i)).collect();
+    let by_name: BTreeMap<&str, usize> = all.iter().enumerate().map(|(i, f)| (f.function.name(), i)).collect();
     let place = |name: &str| by_name.get(name).copied();
     let mut roots: Vec<usize> = text.iter().rev().filter_map(|name| place(name)).collect();
     roots.sort_by_key(|at| all[*at].kernel || all[*at].binding != cubin::Binding::Local);

@@ -21,12 +21,12 @@ pub fn remarks(module: &Module, lowered: &LoweredModule, target: &Target) -> Vec
     let by_name: HashMap<&str, &Function> = module.functions.values().map(|f| (f.name.as_str(), f)).collect();
     let named = |name: &str| by_name.get(name).copied();
     let entries: Vec<_> = lowered.functions.iter().rev().collect();
-    for entry in entries.iter().filter_map(|entry| named(&entry.function.name)) {
+    for entry in entries.iter().filter_map(|entry| named(entry.function.name())) {
         texts.extend(register_limit(entry, target));
     }
     for entry in entries {
-        let own = named(&entry.function.name);
-        let pieces = entry.pieces.iter().filter_map(|piece| named(&lowered.devices[*piece].function.name));
+        let own = named(entry.function.name());
+        let pieces = entry.pieces.iter().filter_map(|piece| named(lowered.devices[*piece].function.name()));
         texts.extend(own.into_iter().chain(pieces).flat_map(unknown_pragmas));
     }
     texts.into_iter().map(Diagnostic::note).collect()

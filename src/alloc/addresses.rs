@@ -26,8 +26,8 @@ pub fn rotate(function: &Function, loops: &Loops, assigner: &mut Assigner, order
     let mut movable = vec![false; assigner.classes.classes.len()];
     order.iter().for_each(|id| movable[*id as usize] = true);
     let (mut first, mut end) = (0, end(assigner));
-    for block in &function.layout {
-        let points = (first, first + 2 * function.blocks[*block].len() as u32);
+    for block in function.layout() {
+        let points = (first, first + 2 * function[*block].len() as u32);
         first = points.1;
         if loops.depth(*block) == 0 {
             continue;
@@ -51,8 +51,8 @@ pub fn rotate(function: &Function, loops: &Loops, assigner: &mut Assigner, order
 /// The pairs in which a block's accesses find their addresses, in the order of the accesses.
 fn addresses(function: &Function, assigner: &Assigner, block: Block, mut fits: impl FnMut(u32) -> bool) -> Vec<u32> {
     let mut ids: Vec<u32> = Vec::new();
-    for inst in &function.blocks[block] {
-        let op = function.insts[*inst].op;
+    for inst in &function[block] {
+        let op = function[*inst].op;
         if !op.has(Prop::VariableLatency) || !(op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory)) {
             continue;
         }

@@ -155,9 +155,9 @@ impl Classes {
     ///
     /// A fixed register that cannot have its number.
     pub fn new(function: &Function, ranges: &mut Ranges, barred: Barred, same: Same) -> Result<Classes, String> {
-        let count = function.regs.keys().filter(|reg| !ranges.of[*reg].is_empty()).count();
+        let count = function.regs().keys().filter(|reg| !ranges.of[*reg].is_empty()).count();
         let mut classes = Classes {
-            place: table_of(function.regs.len(), (NOWHERE, 0)),
+            place: table_of(function.regs().len(), (NOWHERE, 0)),
             classes: Vec::with_capacity(count),
             end: ranges.end,
             occupied: Occupied::new(ranges.end),
@@ -165,7 +165,7 @@ impl Classes {
             clobbers: calls(&std::mem::take(&mut ranges.clobbers)),
             same,
         };
-        for (reg, data) in function.regs.iter() {
+        for (reg, data) in function.regs().iter() {
             let list = std::mem::take(&mut ranges.of[reg]);
             if list.is_empty() || data.phys.is_some() {
                 continue;
@@ -193,7 +193,7 @@ impl Classes {
     /// Makes registers adjacent, the first one a multiple of `alignment`. Returns false if that is
     /// impossible; merges done until then remain, harmlessly.
     pub fn join(&mut self, function: &Function, regs: &[VReg], alignment: i32) -> bool {
-        let reserved = regs.iter().filter_map(|r| function.regs[*r].phys).collect::<Vec<u16>>();
+        let reserved = regs.iter().filter_map(|r| function[*r].phys).collect::<Vec<u16>>();
         if !reserved.is_empty() {
             return reserved.len() == regs.len() && reserved.windows(2).all(|w| w[1] == w[0] + 1);
         }
@@ -310,9 +310,9 @@ impl Classes {
     /// executed copies first.
     pub fn coalesce(&mut self, function: &Function, gone: &Gone, loops: &Loops) {
         let mut copies: Vec<(std::cmp::Reverse<u32>, VReg, VReg)> = Vec::new();
-        for block in &function.layout {
-            for inst in &function.blocks[*block] {
-                if function.insts[*inst].op != Op::COPY {
+        for block in function.layout() {
+            for inst in &function[*block] {
+                if function[*inst].op != Op::COPY {
                     continue;
                 }
                 let source = function.arg(*inst, Role::A);

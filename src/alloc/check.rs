@@ -156,7 +156,7 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
     while let Some(number) = work.pop_first() {
         let block = cfg.rpo[number];
         let mut state = entry[block].clone().unwrap_or_default();
-        for inst in &after.blocks[block] {
+        for inst in &after[block] {
             checker.step(*inst, &mut state);
         }
         for succ in &cfg.succs[block] {
@@ -175,7 +175,7 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
     checker.report = true;
     for block in &cfg.rpo {
         let mut state = entry[*block].clone().unwrap_or_default();
-        for inst in &after.blocks[*block] {
+        for inst in &after[*block] {
             checker.step(*inst, &mut state);
         }
     }
@@ -184,9 +184,9 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
 
 /// Registers that guarded instructions define, which therefore read their old values.
 fn guarded_definitions(function: &Function) -> RegSet {
-    let mut set = RegSet::new(function.regs.len());
-    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
-        if !function.insts[*inst].guard.is_null() {
+    let mut set = RegSet::new(function.regs().len());
+    for inst in function.layout().iter().flat_map(|b| &function[*b]) {
+        if !function[*inst].guard.is_null() {
             function.for_each_def(*inst, |reg| {
                 set.insert(reg);
             });
@@ -197,8 +197,8 @@ fn guarded_definitions(function: &Function) -> RegSet {
 
 impl Checker<'_> {
     fn start(&self) -> State {
-        let mut state = State { open: vec![u64::MAX; self.before.regs.len().div_ceil(64)], ..State::default() };
-        if self.after.convention == Convention::Device && !self.after.private {
+        let mut state = State { open: vec![u64::MAX; self.before.regs().len().div_ceil(64)], ..State::default() };
+        if self.after.attributes().convention == Convention::Device && !self.after.attributes().private {
             for n in (0..256).filter(|n| is_kept(File::R, *n)) {
                 state.add(Place::Register(File::R, n), Value::Came(n));
             }
@@ -213,15 +213,15 @@ impl Checker<'_> {
     }
 
     fn place(&self, reg: VReg) -> Option<Place> {
-        let data = &self.after.regs[reg];
+        let data = &self.after[reg];
         data.phys.filter(|_| !self.gone[reg]).map(|p| Place::Register(data.file, p))
     }
 
     fn step(&mut self, inst: InstId, state: &mut State) {
-        if inst.index() >= self.before.insts.len() {
+        if inst.index() >= self.before.insts().len() {
             return self.added(inst, state);
         }
-        let data = &self.before.insts[inst];
+        let data = &self.before[inst];
         match data.op {
             Op::UNDEF => self.before.for_each_def(inst, |reg| {
                 state.forget(reg);
@@ -243,7 +243,7 @@ impl Checker<'_> {
         let now = |role| reg(self.after, role).and_then(|r| self.place(r));
         let (to, from) = (now(Role::D), now(Role::A));
         if let (Some(_), Some(from)) = (to, from)
-            && self.before.regs[a].phys.is_none()
+            && self.before[a].phys.is_none()
             && !state.holds(from, Value::Of(a))
         {
             self.wrong(inst, &format!("{a} is not where it is read from"));
@@ -264,7 +264,7 @@ impl Checker<'_> {
             }
         }
         state.set_open(d, open);
-        if self.before.regs[a].phys.is_some()
+        if self.before[a].phys.is_some()
             && let Some(to) = to
         {
             state.add(to, Value::Of(d));
@@ -274,7 +274,7 @@ impl Checker<'_> {
     }
 
     fn fixed(&mut self, inst: InstId, reg: VReg, place: Option<Place>) {
-        let data = &self.before.regs[reg];
+        let data = &self.before[reg];
         if let Some(number) = data.fixed.or(data.phys)
             && place != Some(Place::Register(data.file, number))
         {
@@ -288,12 +288,12 @@ impl Checker<'_> {
         self.before.for_each_reg(old, |r| one.push(r));
         self.after.for_each_reg(new, |r| two.push(r));
         let adjacent = two.windows(2).all(|w| {
-            let number = |r: VReg| self.after.regs[r].phys.map(i32::from);
+            let number = |r: VReg| self.after[r].phys.map(i32::from);
             self.gone[w[0]] || self.gone[w[1]] || number(w[1]) == number(w[0]).map(|n| n + 1)
         });
         let aligned = two.first().is_none_or(|r| {
             let multiple = super::register_tuples::alignment(op, two.len()) as u16;
-            self.gone[*r] || self.after.regs[*r].phys.is_some_and(|n| n % multiple == 0)
+            self.gone[*r] || self.after[*r].phys.is_some_and(|n| n % multiple == 0)
         });
         let fits = adjacent && aligned && one.len() == two.len();
         one.into_iter().enumerate().map(|(i, r)| (r, if fits { self.place(two[i]) } else { None })).collect()
@@ -302,10 +302,10 @@ impl Checker<'_> {
     /// The operands that an instruction still has: EXIT and RET drop the implicit uses of barriers
     /// that were spilled to general registers.
     fn same_args(&self, inst: InstId) -> Vec<usize> {
-        let (args, op) = (self.before.args(inst), self.before.insts[inst].op);
+        let (args, op) = (self.before.args(inst), self.before[inst].op);
         let extra = args.len() - self.before.extras(inst).0.len() - self.before.extras(inst).1.len();
         let dropped = |i: usize| {
-            let held = args[i].as_reg().filter(|r| self.before.regs[*r].file == File::B && self.gone[*r]);
+            let held = args[i].as_reg().filter(|r| self.before[*r].file == File::B && self.gone[*r]);
             matches!(op, Op::EXIT | Op::RET) && i >= extra && held.is_some()
         };
         (0..args.len()).filter(|i| !dropped(*i)).collect()
@@ -313,11 +313,11 @@ impl Checker<'_> {
 
     fn original(&mut self, inst: InstId, state: &mut State) {
         let (before, after) = (self.before, self.after);
-        let (same, op) = (self.same_args(inst), after.insts[inst].op);
-        if same.len() != after.args(inst).len() || op != before.insts[inst].op {
+        let (same, op) = (self.same_args(inst), after[inst].op);
+        if same.len() != after.args(inst).len() || op != before[inst].op {
             return self.wrong(inst, "is another instruction now");
         }
-        let (mut uses, mut defs) = (self.pairs(op, before.insts[inst].guard, after.insts[inst].guard), Vec::new());
+        let (mut uses, mut defs) = (self.pairs(op, before[inst].guard, after[inst].guard), Vec::new());
         for (i, new) in same.into_iter().zip(after.args(inst)) {
             let pairs = self.pairs(op, before.args(inst)[i], *new);
             match before.direction(inst, i) {
@@ -326,14 +326,14 @@ impl Checker<'_> {
                 Direction::None => {}
             }
         }
-        let op = before.insts[inst].op;
-        if !before.insts[inst].guard.is_null() {
+        let op = before[inst].op;
+        if !before[inst].guard.is_null() {
             // If the guard is false, the old values stay.
             uses.extend(defs.iter().copied());
         }
         for (reg, place) in uses {
             self.fixed(inst, reg, place);
-            let reserved = before.regs[reg].phys.is_some();
+            let reserved = before[reg].phys.is_some();
             if !reserved && !place.is_some_and(|p| state.holds(p, Value::Of(reg))) {
                 self.wrong(inst, &format!("{reg} is not where it is read from"));
             }
@@ -349,7 +349,7 @@ impl Checker<'_> {
             places.into_iter().for_each(|p| state.clear(p));
         }
         defs.iter().for_each(|(reg, _)| state.forget(*reg));
-        if defs.iter().any(|(reg, _)| before.regs[*reg].phys == Some(STACK_POINTER)) {
+        if defs.iter().any(|(reg, _)| before[*reg].phys == Some(STACK_POINTER)) {
             state.moved = op != Op::LDL;
         }
         for (reg, place) in defs {
@@ -370,12 +370,12 @@ impl Checker<'_> {
     }
 
     fn returned(&mut self, inst: InstId, state: &State) {
-        if self.after.convention != Convention::Device {
+        if self.after.attributes().convention != Convention::Device {
             return;
         }
         let mut named = Vec::new();
-        self.after.for_each_use(inst, |reg| named.push(self.after.regs[reg].phys));
-        let kept = |n: &u16| is_kept(File::R, *n) && *n != STACK_POINTER && !self.after.private;
+        self.after.for_each_use(inst, |reg| named.push(self.after[reg].phys));
+        let kept = |n: &u16| is_kept(File::R, *n) && *n != STACK_POINTER && !self.after.attributes().private;
         for n in (0..256).filter(|n| kept(n) && !named.contains(&Some(*n))) {
             if !state.holds(Place::Register(File::R, n), Value::Came(n)) {
                 self.wrong(inst, &format!("R{n} is not restored"));
@@ -404,10 +404,10 @@ impl Checker<'_> {
         if self.gone.is_marker(inst) {
             return;
         }
-        let sp = |o: Operand| o.as_reg().is_some_and(|r| f.stack_pointer == Some(r));
+        let sp = |o: Operand| o.as_reg().is_some_and(|r| f.stack_pointer() == Some(r));
         let (d, a) = (f.arg(inst, Role::D), f.arg(inst, Role::A));
         let place = |o: Operand| o.as_reg().filter(|_| o == o.plain()).and_then(|r| self.place(r));
-        let op = f.insts[inst].op;
+        let op = f[inst].op;
         match op {
             Op::LDC if sp(d) => state.stack = 0,
             Op::IADD3 if sp(d) && sp(a) => {
@@ -416,11 +416,11 @@ impl Checker<'_> {
             }
             Op::STL | Op::LDL if sp(a) => self.frame_access(inst, state),
             // The check that the frame fits keeps no value in what it writes.
-            Op::S2R if f.checks_stack => place(d).into_iter().for_each(|p| state.clear(p)),
-            Op::ISETP if f.checks_stack && sp(a) => {
+            Op::S2R if f.attributes().checks_stack => place(d).into_iter().for_each(|p| state.clear(p)),
+            Op::ISETP if f.attributes().checks_stack && sp(a) => {
                 place(f.arg(inst, Role::Pu)).into_iter().for_each(|p| state.clear(p));
             }
-            Op::BPT if f.checks_stack => {}
+            Op::BPT if f.attributes().checks_stack => {}
             Op::SEL | Op::USEL => {
                 let p = f.arg(inst, Role::Pp);
                 let shape = a == Operand::zero() && f.imm_value(f.arg(inst, Role::B)) == Some(1) && p.not();
@@ -430,8 +430,7 @@ impl Checker<'_> {
                 });
             }
             Op::ISETP | Op::UISETP => {
-                let shape =
-                    f.arg(inst, Role::B) == Operand::zero() && f.insts[inst].mods.get(Mod::Cmp) == value::cmp::NE;
+                let shape = f.arg(inst, Role::B) == Operand::zero() && f[inst].mods.get(Mod::Cmp) == value::cmp::NE;
                 self.converted(inst, state, place(f.arg(inst, Role::Pu)), place(a), shape, |v| match v {
                     Value::AsNumber(reg) => Some(Value::Of(reg)),
                     _ => None,
@@ -459,7 +458,7 @@ impl Checker<'_> {
         shape: bool,
         change: impl Fn(Value) -> Option<Value>,
     ) {
-        let unguarded = self.after.insts[inst].guard.is_null();
+        let unguarded = self.after[inst].guard.is_null();
         match (to, from) {
             (Some(to), Some(from)) if shape && unguarded => {
                 let values = state.at(from).into_iter().filter_map(change).collect();
@@ -471,13 +470,14 @@ impl Checker<'_> {
 
     fn frame_access(&mut self, inst: InstId, state: &mut State) {
         let f = self.after;
-        let load = f.insts[inst].op == Op::LDL;
+        let load = f[inst].op == Op::LDL;
         let operand = f.arg(inst, if load { Role::D } else { Role::B });
         let offset = f.imm_value(f.arg(inst, Role::Off)).unwrap_or(0) as i64;
         let mut regs = Vec::new();
         f.for_each_reg(operand, |r| regs.push(r));
         let bytes = 4 * regs.len() as i64;
-        let inside = offset >= i64::from(f.local_bytes) && offset + bytes <= i64::from(f.frame_bytes);
+        let inside =
+            offset >= i64::from(f.attributes().local_bytes) && offset + bytes <= i64::from(f.attributes().frame_bytes);
         if state.moved {
             self.wrong(inst, "reaches for the frame while the stack pointer is elsewhere");
         }

@@ -22,25 +22,25 @@ pub fn finish(function: &mut Function, spilled: u32) {
     let saved = saved_registers(function);
     let first_saved = spilled.next_multiple_of(4);
     let frame = (first_saved + 4 * saved.len() as u32).next_multiple_of(ALIGN);
-    function.frame_bytes = frame;
-    for inst in std::mem::take(&mut function.above_frame) {
+    function.attributes_mut().frame_bytes = frame;
+    for inst in std::mem::take(function.above_frame_mut()) {
         add_to_offset(function, inst, frame);
     }
-    if frame == 0 && function.stack_pointer.is_none() {
+    if frame == 0 && function.stack_pointer().is_none() {
         return;
     }
     let sp = function.stack_register();
     let places: Vec<(VReg, u32)> =
         saved.iter().enumerate().map(|(i, n)| (physical(function, *n), first_saved + 4 * i as u32)).collect();
     enter(function, sp, frame, &places);
-    if function.convention == Convention::Device {
+    if function.attributes().convention == Convention::Device {
         returns(function, sp, frame, &places);
     }
 }
 
 /// Callee-saved registers that a device function uses, in ascending order.
 fn saved_registers(function: &Function) -> BTreeSet<u16> {
-    if function.convention != Convention::Device || function.private {
+    if function.attributes().convention != Convention::Device || function.attributes().private {
         return BTreeSet::new();
     }
     let mut saved: BTreeSet<u16> = general_registers(function)
@@ -48,10 +48,10 @@ fn saved_registers(function: &Function) -> BTreeSet<u16> {
         .chain(known_callees(function))
         .filter(|n| is_kept(File::R, *n) && *n != crate::ori::STACK_POINTER)
         .collect();
-    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
-        if function.insts[*inst].op == Op::RET {
+    for inst in function.layout().iter().flat_map(|b| &function[*b]) {
+        if function[*inst].op == Op::RET {
             function.for_each_use(*inst, |reg| {
-                if let Some(n) = function.regs[reg].phys.filter(|_| function.regs[reg].file == File::R) {
+                if let Some(n) = function[reg].phys.filter(|_| function[reg].file == File::R) {
                     saved.remove(&n);
                 }
             });
@@ -62,7 +62,7 @@ fn saved_registers(function: &Function) -> BTreeSet<u16> {
 
 /// The general registers that callees may change which do not follow the calling convention.
 fn known_callees(function: &Function) -> BTreeSet<u16> {
-    let insts = function.layout.iter().flat_map(|b| &function.blocks[*b]);
+    let insts = function.layout().iter().flat_map(|b| &function[*b]);
     let callees = insts.filter_map(|inst| function.callee(*inst));
     let known: BTreeSet<Callee> = callees.filter(|c| matches!(c, Callee::SlowPath(_) | Callee::Private(_))).collect();
     let changed = known.into_iter().map(|callee| bundles::changed(callee)[File::R as usize]);
@@ -72,12 +72,12 @@ fn known_callees(function: &Function) -> BTreeSet<u16> {
 
 fn physical(function: &mut Function, number: u16) -> VReg {
     let reg = function.new_reg(File::R);
-    function.regs[reg].phys = Some(number);
+    function[reg].phys = Some(number);
     reg
 }
 
 fn add_to_offset(function: &mut Function, inst: InstId, frame: u32) {
-    let role = if function.insts[inst].op.role_index(Role::Off).is_some() { Role::Off } else { Role::B };
+    let role = if function[inst].op.role_index(Role::Off).is_some() { Role::Off } else { Role::B };
     let old = function.imm_value(function.arg(inst, role)).unwrap_or(0);
     let new = function.imm(old.wrapping_add(u64::from(frame)));
     function.set_arg(inst, role, new);
@@ -87,8 +87,8 @@ fn add_to_offset(function: &mut Function, inst: InstId, frame: u32) {
 /// pointer and saves registers.
 fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
     let mut code = Vec::new();
-    if function.convention == Convention::Kernel {
-        let top = function.target.info().map_or(0, |g| g.stack_top);
+    if function.attributes().convention == Convention::Kernel {
+        let top = function.target().info().map_or(0, |g| g.stack_top);
         let ldc = function.make(Op::LDC);
         function.set_arg(ldc, Role::D, Operand::reg(sp));
         function.set_arg(ldc, Role::C, Operand::constant(0, top as u16));
@@ -96,7 +96,7 @@ fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) 
     }
     if frame != 0 {
         code.push(add(function, sp, frame.wrapping_neg()));
-        if function.checks_stack {
+        if function.attributes().checks_stack {
             code.extend(check_stack(function, sp));
         }
     }
@@ -104,7 +104,7 @@ fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) 
         code.push(store(function, sp, *offset, Operand::reg(*reg)));
     }
     let entry = function.entry();
-    function.blocks[entry].splice(0..0, code);
+    function[entry].splice(0..0, code);
 }
 
 /// Traps where the stack pointer is below the thread's local memory. Nothing holds a value in R0
@@ -113,9 +113,9 @@ fn enter(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) 
 fn check_stack(function: &mut Function, sp: VReg) -> [InstId; 3] {
     let lowest = physical(function, 0);
     let inside = function.new_reg(File::P);
-    function.regs[inside].phys = Some(0);
+    function[inside].phys = Some(0);
     let read = function.make(Op::S2R);
-    let number = special_by_name(function.target, LOWEST).unwrap_or(0);
+    let number = special_by_name(function.target(), LOWEST).unwrap_or(0);
     function.set_arg(read, Role::D, Operand::reg(lowest));
     function.set_arg(read, Role::S, Operand::special(number.into()));
     let compare = function.make(Op::ISETP);
@@ -129,13 +129,13 @@ fn check_stack(function: &mut Function, sp: VReg) -> [InstId; 3] {
     ] {
         function.set_arg(compare, role, operand);
     }
-    function.insts[compare].mods.set(Mod::Cmp, value::cmp::GE);
-    function.insts[compare].mods.set(Mod::Sign, value::sign::U32);
+    function[compare].mods.set(Mod::Cmp, value::cmp::GE);
+    function[compare].mods.set(Mod::Sign, value::sign::U32);
     let trap = function.make(Op::BPT);
     let reason = function.imm(1);
     function.set_arg(trap, Role::A, reason);
-    function.insts[trap].mods.set(Mod::Bpt, value::bpt::TRAP);
-    function.insts[trap].guard = Operand::reg(inside).inverted();
+    function[trap].mods.set(Mod::Bpt, value::bpt::TRAP);
+    function[trap].guard = Operand::reg(inside).inverted();
     [read, compare, trap]
 }
 
@@ -143,22 +143,22 @@ fn check_stack(function: &mut Function, sp: VReg) -> [InstId; 3] {
 const LOWEST: &str = "SR_LMEMHIOFF";
 
 fn returns(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
-    for block in function.layout.clone() {
-        let mut out = Vec::with_capacity(function.blocks[block].len());
-        for inst in std::mem::take(&mut function.blocks[block]) {
-            if function.insts[inst].op == Op::RET {
-                let guard = function.insts[inst].guard;
+    for block in function.layout().to_vec() {
+        let mut out = Vec::with_capacity(function[block].len());
+        for inst in std::mem::take(&mut function[block]) {
+            if function[inst].op == Op::RET {
+                let guard = function[inst].guard;
                 let mut code: Vec<InstId> =
                     places.iter().map(|(r, o)| load(function, Operand::reg(*r), sp, *o)).collect();
                 if frame != 0 {
                     code.push(add(function, sp, frame));
                 }
-                code.iter().for_each(|i| function.insts[*i].guard = guard);
+                code.iter().for_each(|i| function[*i].guard = guard);
                 out.extend(code);
             }
             out.push(inst);
         }
-        function.blocks[block] = out;
+        function[block] = out;
     }
 }
 
@@ -192,7 +192,7 @@ fn access(function: &mut Function, op: Op, role: Role, sp: VReg, offset: u32, va
     function.set_arg(inst, role, value);
     let words = value.as_vector().map_or(1, |v| function.vector_regs(v).len());
     if let Some(size) = crate::ori::function::access_size(words) {
-        function.insts[inst].mods.set(crate::tables::Mod::Size, size);
+        function[inst].mods.set(crate::tables::Mod::Size, size);
     }
     inst
 }

@@ -109,7 +109,7 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
     let (cfg, loops, live) = (cx.cfg(), cx.loops(), cx.liveness());
     let function = &mut *cx.function;
     let before = cfg!(debug_assertions).then(|| function.clone());
-    let first_new = function.insts.len() as u32;
+    let first_new = function.insts().len() as u32;
     let gone = place(function, &cfg, &loops, Some(&*live))?;
     if let Some(before) = before {
         let wrong = check::check(&before, function, &gone);
@@ -125,8 +125,9 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 /// registers, which are returned. `live` are the registers that live at the ends of blocks, if that
 /// is known.
 pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Liveness>) -> Result<Gone, String> {
-    let (top, gone) = (function.local_bytes, Gone::default());
-    let (pairs, shares) = (function.optimise && function.target.has(Feature::JoinsPairs), function.optimise);
+    let (top, gone) = (function.attributes().local_bytes, Gone::default());
+    let (pairs, shares) =
+        (function.attributes().optimise && function.target().has(Feature::JoinsPairs), function.attributes().optimise);
     let mut allocator = Allocator {
         function,
         cfg,
@@ -201,7 +202,8 @@ impl Allocator<'_> {
             let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant, &weigh);
             let order = assigner.order();
             let stuck = assigner.run(&order);
-            let stuck = if self.function.optimise { self.packed(&mut assigner, &order, stuck) } else { stuck };
+            let stuck =
+                if self.function.attributes().optimise { self.packed(&mut assigner, &order, stuck) } else { stuck };
             if (stuck.is_some() || spills_words(&assigner)) && std::mem::take(&mut self.pairs) {
                 return Ok(true);
             }
@@ -209,10 +211,10 @@ impl Allocator<'_> {
                 return Ok(true);
             }
             // Where nothing is scheduled, values last longer for a debugger.
-            let spread = self.function.optimise || self.function.watched.is_some();
+            let spread = self.function.attributes().optimise || self.function.watched().is_some();
             if spread && stuck.is_none() && !chosen(assigner.choice) {
                 assigner.spread(&order);
-                if self.function.optimise {
+                if self.function.attributes().optimise {
                     addresses::rotate(self.function, self.loops, &mut assigner, &order);
                 }
             }
@@ -223,7 +225,7 @@ impl Allocator<'_> {
                 }
                 return Err(self.refusal(&classes, class));
             }
-            if self.function.optimise && self.tries > 0 && chosen(&choice) {
+            if self.function.attributes().optimise && self.tries > 0 && chosen(&choice) {
                 let mut other = Choice::new(&classes, may_spill);
                 weigh(&classes, &mut other);
                 if let Some(left) = other.relieve_at(&classes, &tight, (&choice, self.budget)) {
@@ -254,7 +256,7 @@ impl Allocator<'_> {
             };
             let same = if self.shares { Same::new(self.function, &self.gone, &ranges) } else { Same::default() };
             let mut classes = Classes::new(self.function, &mut ranges, barred.clone(), same)
-                .map_err(|e| format!("Function '{}': {e}", self.function.name))?;
+                .map_err(|e| format!("Function '{}': {e}", self.function.name()))?;
             let left = register_tuples::place(self.function, &mut classes, &self.gone, self.loops);
             if left.is_empty() {
                 if self.coalesce {
@@ -276,7 +278,7 @@ impl Allocator<'_> {
     /// still has no place.
     fn packed(&self, assigner: &mut Assigner, order: &[u32], stuck: Option<u32>) -> Option<u32> {
         // A device function would save what it packs into callee-saved registers.
-        let packs = self.function.convention != Convention::Device || self.function.private;
+        let packs = self.function.attributes().convention != Convention::Device || self.function.attributes().private;
         let spilled = assigner.choice.columns.iter().any(|c| c.chosen);
         if stuck.is_none() && !spilled {
             if packs {
@@ -307,7 +309,7 @@ impl Allocator<'_> {
             let Some(base) = class.base else { continue };
             for column in &class.columns {
                 for member in &column.members {
-                    self.function.regs[*member].phys = Some((base + column.slot) as u16);
+                    self.function[*member].phys = Some((base + column.slot) as u16);
                 }
             }
         }
@@ -315,7 +317,7 @@ impl Allocator<'_> {
 
     /// Rewrites the function for the columns chosen to be spilled.
     fn spill(&mut self, classes: &Classes, choice: &Choice, weights: &Weights) {
-        let mut homes: SecondaryMap<VReg, Home> = table(self.function.regs.len());
+        let mut homes: SecondaryMap<VReg, Home> = table(self.function.regs().len());
         let (mut runs, mut waiting) = (Vec::new(), Vec::new());
         for (id, class) in classes.classes.iter().enumerate() {
             let numbers = choice.of_class(id as u32, class.columns.len());
@@ -340,7 +342,7 @@ impl Allocator<'_> {
 
     /// Gives what is held in a register that is itself spilled another one.
     fn let_go(&mut self, homes: &mut SecondaryMap<VReg, Home>) {
-        for reg in self.function.regs.keys().collect::<Vec<VReg>>() {
+        for reg in self.function.regs().keys().collect::<Vec<VReg>>() {
             if let Home::Held(from) = homes[reg]
                 && (self.gone[from] || homes[from] != Home::None)
             {
@@ -389,12 +391,12 @@ impl Allocator<'_> {
             File::B | File::UB => "convergence barrier",
         };
         let limit = 256 - classes.barred.always[class.file as usize].iter().count();
-        format!("Function '{}' needs more than {limit} {name} registers at one instruction", self.function.name)
+        format!("Function '{}' needs more than {limit} {name} registers at one instruction", self.function.name())
     }
 }
 
 fn may_spill(function: &Function, made: &Made, reg: VReg) -> bool {
-    let data = &function.regs[reg];
+    let data = &function[reg];
     !made.short[reg] && data.fixed.is_none() && data.phys.is_none() && data.file != File::UB
 }
 
@@ -431,15 +433,15 @@ fn barred(function: &Function) -> Barred {
         let all = Mask::below(256);
         barred.always[file as usize] = all.minus(Mask::below(limit(function, file)));
         // The limit on general registers is that of the slow path.
-        if function.convention == Convention::SlowPath && file != File::R {
+        if function.attributes().convention == Convention::SlowPath && file != File::R {
             let own = all.minus(bundles::changed(Callee::SlowPath(0))[file as usize]);
             barred.always[file as usize] = barred.always[file as usize].or(own);
         }
     }
     barred.always[File::R as usize].insert(i32::from(STACK_POINTER));
-    let first = function.target.info().map_or(0, |info| info.ur_first as i32);
+    let first = function.target().info().map_or(0, |info| info.ur_first as i32);
     (0..first).for_each(|n| barred.always[File::UR as usize].insert(n));
-    for data in function.regs.values() {
+    for data in function.regs().values() {
         if let Some(phys) = data.phys {
             barred.always[data.file as usize].insert(i32::from(phys));
         }
@@ -452,30 +454,30 @@ static CHANGED: LazyLock<[Mask; 6]> = LazyLock::new(|| bundles::changed(Callee::
 
 /// Number of registers of a file that the function may use.
 fn limit(function: &Function, file: File) -> i32 {
-    let info = function.target.info();
+    let info = function.target().info();
     match file {
         File::R => {
             let most = info.map_or(0, |g| g.reg_limit);
-            function.max_registers.map_or(most, |m| m.min(most)).saturating_sub(EXTRA_REGISTERS) as i32
+            function.attributes().max_registers.map_or(most, |m| m.min(most)).saturating_sub(EXTRA_REGISTERS) as i32
         }
         File::UR => {
             let all = info.map_or(0, |g| g.ur_count as i32);
             // A device function would have to save the callee-saved ones, and has no way to.
-            let kept = first_kept(file.name()).filter(|_| function.convention == Convention::Device);
+            let kept = first_kept(file.name()).filter(|_| function.attributes().convention == Convention::Device);
             kept.map_or(all, |first| all.min(i32::from(first)))
         }
         File::P | File::UP => 7,
         // A device function would have to save the barriers that calls preserve. It does not,
         // because lanes of one region may call it one after the other: the later ones would save,
         // and later restore, what the earlier ones' call made of the barrier.
-        File::B | File::UB if function.convention == Convention::Device => 6,
+        File::B | File::UB if function.attributes().convention == Convention::Device => 6,
         File::B | File::UB => 16,
     }
 }
 
 /// Registers whose use costs a store and a load: the callee-saved ones, in a device function.
 fn reluctant(function: &Function) -> Mask {
-    if function.convention == Convention::Device && !function.private {
+    if function.attributes().convention == Convention::Device && !function.attributes().private {
         Mask::below(256).minus(CHANGED[File::R as usize])
     } else {
         Mask::default()
@@ -491,11 +493,11 @@ pub fn is_kept(file: File, number: u16) -> bool {
 pub fn general_registers(function: &Function) -> std::collections::BTreeSet<u16> {
     let mut used = std::collections::BTreeSet::new();
     let mut note = |reg: crate::ori::VReg| {
-        if let Some(n) = function.regs[reg].phys.filter(|_| function.regs[reg].file == File::R) {
+        if let Some(n) = function[reg].phys.filter(|_| function[reg].file == File::R) {
             used.insert(n);
         }
     };
-    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
+    for inst in function.layout().iter().flat_map(|b| &function[*b]) {
         function.for_each_def(*inst, &mut note);
         function.for_each_use(*inst, &mut note);
     }
@@ -518,7 +520,7 @@ mod tests {
             assert_eq!(sizes(&function), [253, info.ur_count as i32, 7, 7, 16, 16], "{}", target.name);
             assert_eq!(info.ur_first, 4);
             uniform.insert(info.ur_count);
-            function.convention = Convention::Device;
+            function.attributes_mut().convention = Convention::Device;
             assert_eq!(sizes(&function), [253, 36, 7, 7, 6, 6], "{}", target.name);
         }
         assert_eq!(uniform, BTreeSet::from([63, 80]));

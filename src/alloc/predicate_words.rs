@@ -32,15 +32,15 @@ pub fn run(cx: &mut PassCx) {
     cx.unchanged = true;
     let live = cx.liveness();
     // A slow path has just as many registers as it needs without this.
-    let slow = cx.function.convention == Convention::SlowPath;
+    let slow = cx.function.attributes().convention == Convention::SlowPath;
     if slow || peak(cx.function, &live, File::P) <= ALL as u32 {
         return;
     }
     let function = &mut *cx.function;
     let local = local(function);
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         let crowded = names_many(function, block, &live);
-        if !crowded || function.blocks[block].iter().any(|inst| names_by_mask(function, *inst)) {
+        if !crowded || function[block].iter().any(|inst| names_by_mask(function, *inst)) {
             continue;
         }
         let mut packer = Packer::new(function, block, &live, &local);
@@ -57,12 +57,12 @@ pub fn run(cx: &mut PassCx) {
 fn names_many(function: &Function, block: Block, live: &Liveness) -> bool {
     let mut named: SmallVec<[VReg; ALL + 1]> = SmallVec::new();
     let mut note = |reg: VReg| {
-        if named.len() <= ALL && function.regs[reg].file == File::P && !named.contains(&reg) {
+        if named.len() <= ALL && function[reg].file == File::P && !named.contains(&reg) {
             named.push(reg);
         }
     };
     live.live[block].iter().for_each(|reg| note(*reg));
-    for inst in &function.blocks[block] {
+    for inst in &function[block] {
         function.for_each_use(*inst, &mut note);
         function.for_each_def(*inst, &mut note);
     }
@@ -71,7 +71,7 @@ fn names_many(function: &Function, block: Block, live: &Liveness) -> bool {
 
 /// Whether an instruction touches registers that it does not name, or all of them.
 fn names_by_mask(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     [Prop::Clobbers, Prop::ReadsPredicates, Prop::WritesPredicates].into_iter().any(|prop| op.has(prop))
 }
 
@@ -86,19 +86,19 @@ enum Place {
 
 /// The places of all predicates: in a block those that can move.
 fn local(function: &Function) -> SecondaryMap<VReg, Place> {
-    let mut places: SecondaryMap<VReg, Place> = table(function.regs.len());
-    for block in &function.layout {
+    let mut places: SecondaryMap<VReg, Place> = table(function.regs().len());
+    for block in function.layout() {
         let last = function.first_terminator(*block);
-        for (at, inst) in function.blocks[*block].iter().enumerate() {
+        for (at, inst) in function[*block].iter().enumerate() {
             let place = &mut places;
             function.for_each_use(*inst, |reg| {
                 if place[reg] != Place::In(*block) || at >= last {
                     place[reg] = Place::Apart;
                 }
             });
-            let whole = function.insts[*inst].guard.is_null() && at < last;
+            let whole = function[*inst].guard.is_null() && at < last;
             function.for_each_def(*inst, |reg| {
-                let first = place[reg] == Place::Nowhere && function.regs[reg].file == File::P;
+                let first = place[reg] == Place::Nowhere && function[reg].file == File::P;
                 let moves = first && whole && is_free(function, reg);
                 place[reg] = if moves { Place::In(*block) } else { Place::Apart };
             });
@@ -133,19 +133,19 @@ struct Packer {
 
 impl Packer {
     fn new(function: &Function, block: Block, live: &Liveness, local: &SecondaryMap<VReg, Place>) -> Packer {
-        let insts = function.blocks[block].clone();
+        let insts = function[block].clone();
         let mut readers: QuickMap<VReg, SmallVec<[u32; 4]>> = QuickMap::default();
-        let mut movable = RegSet::new(function.regs.len());
-        let mut lives = RegSet::new(function.regs.len());
-        let counts = |reg: VReg| function.regs[reg].file == File::P && local[reg] != Place::In(block);
+        let mut movable = RegSet::new(function.regs().len());
+        let mut lives = RegSet::new(function.regs().len());
+        let counts = |reg: VReg| function[reg].file == File::P && local[reg] != Place::In(block);
         let mut count = live.live[block].iter().filter(|reg| counts(**reg) && lives.insert(**reg)).count();
         let mut others = vec![count; insts.len() + 1];
         for (at, inst) in insts.iter().enumerate().rev() {
-            if function.insts[*inst].guard.is_null() {
+            if function[*inst].guard.is_null() {
                 function.for_each_def(*inst, |reg| count -= usize::from(lives.remove(reg)));
             }
             function.for_each_use(*inst, |reg| {
-                if function.regs[reg].file != File::P {
+                if function[reg].file != File::P {
                 } else if counts(reg) {
                     count += usize::from(lives.insert(reg));
                 } else {
@@ -158,7 +158,7 @@ impl Packer {
             });
             others[at] = count;
         }
-        Packer { insts, readers, movable, others, held: Vec::new(), moved: RegSet::new(function.regs.len()) }
+        Packer { insts, readers, movable, others, held: Vec::new(), moved: RegSet::new(function.regs().len()) }
     }
 
     /// The new order, in which the instructions name the registers that they read.
@@ -222,7 +222,7 @@ impl Packer {
                 function.args_mut(inst)[at] = renamed(function.args(inst)[at]);
             }
         }
-        function.insts[inst].guard = renamed(function.insts[inst].guard);
+        function[inst].guard = renamed(function[inst].guard);
     }
 }
 
@@ -239,8 +239,8 @@ fn rewrite(function: &mut Function, block: Block, moved: &RegSet, order: Vec<Ite
                 }
             }
             Item::Inst(inst) => {
-                let line = function.insts[inst].line;
-                out[tests..].iter().for_each(|test: &InstId| function.insts[*test].line = line);
+                let line = function[inst].line;
+                out[tests..].iter().for_each(|test: &InstId| function[*test].line = line);
                 out.push(inst);
                 let mut made: SmallVec<[VReg; 2]> = SmallVec::new();
                 function.for_each_def(inst, |reg| made.extend(moved.contains(reg).then_some(reg)));
@@ -251,14 +251,14 @@ fn rewrite(function: &mut Function, block: Block, moved: &RegSet, order: Vec<Ite
                     word = Some(to);
                     bits.insert(reg, (to, 1 << number));
                     let new = if first { begin(function, to, reg) } else { set(function, to, 1 << number, reg) };
-                    function.insts[new].line = line;
+                    function[new].line = line;
                     out.push(new);
                 }
                 tests = out.len();
             }
         }
     }
-    function.blocks[block] = out;
+    function[block] = out;
 }
 
 fn make(function: &mut Function, op: Op, args: &[(Role, Operand)]) -> InstId {
@@ -279,7 +279,7 @@ fn set(function: &mut Function, word: VReg, bit: u64, from: VReg) -> InstId {
     let args = [(Role::D, word.into()), (Role::A, word.into()), (Role::B, bit), (Role::C, Operand::zero())];
     let inst = make(function, Op::LOP3, &args);
     function.set_arg(inst, Role::Lut, lut);
-    function.insts[inst].guard = Operand::reg(from);
+    function[inst].guard = Operand::reg(from);
     inst
 }
 

@@ -42,8 +42,8 @@ impl Gone {
     /// Adds registers, which only markers name now.
     pub fn add(&mut self, function: &Function, regs: &[VReg]) {
         regs.iter().for_each(|reg| self.regs[*reg] = true);
-        self.markers.resize(function.insts.len(), false);
-        for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+        self.markers.resize(function.insts().len(), false);
+        for inst in function.layout().iter().flat_map(|block| &function[*block]) {
             self.markers[inst.index()] = self.names_one(function, *inst);
         }
     }
@@ -51,7 +51,7 @@ impl Gone {
     fn names_one(&self, function: &Function, inst: InstId) -> bool {
         let mut names = false;
         function.for_each_def(inst, |reg| names |= self[reg]);
-        if function.insts[inst].op == Op::COPY {
+        if function[inst].op == Op::COPY {
             function.for_each_use(inst, |reg| names |= self[reg]);
         }
         names
@@ -112,12 +112,12 @@ impl Ranges {
     /// The same from what is known to live at the end of each block.
     pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
         let mut ranges = Ranges { of: RangeTable::default(), clobbers: Vec::new(), end: 0 };
-        ranges.of.lists.resize_with(function.regs.len(), RangeList::new);
-        let mut open = Open::new(function.regs.len());
+        ranges.of.lists.resize_with(function.regs().len(), RangeList::new);
+        let mut open = Open::new(function.regs().len());
         let count = function.inst_count() as u32;
         let mut first = count;
-        for block in function.layout.iter().rev() {
-            let insts = &function.blocks[*block];
+        for block in function.layout().iter().rev() {
+            let insts = &function[*block];
             let reachable = cfg.reachable(*block);
             open.bound(&mut ranges.of, 2 * first, if reachable { &live.live[*block] } else { &[] });
             first -= insts.len() as u32;
@@ -141,7 +141,7 @@ impl Ranges {
                 continue;
             }
             let point = 2 * (first + i as u32);
-            let data = &function.insts[*inst];
+            let data = &function[*inst];
             if let Some(callee) = function.callee(*inst) {
                 self.clobbers.push((point + 1, callee));
             }

@@ -32,8 +32,8 @@ pub fn alignment(op: Op, len: usize) -> i32 {
 /// position) that are left.
 pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Loops) -> BTreeSet<(InstId, usize)> {
     let mut operands: Vec<(std::cmp::Reverse<u32>, InstId, usize)> = Vec::new();
-    for block in &function.layout {
-        for inst in &function.blocks[*block] {
+    for block in function.layout() {
+        for inst in &function[*block] {
             for (i, operand) in function.args(*inst).iter().enumerate() {
                 if operand.as_vector().is_some() && !gone.is_marker(*inst) {
                     operands.push((std::cmp::Reverse(loops.depth(*block)), *inst, i));
@@ -46,9 +46,9 @@ pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Lo
     for (_, inst, i) in operands {
         let Some(vector) = function.args(inst)[i].as_vector() else { continue };
         let regs = function.vector_regs(vector);
-        if !classes.join(function, regs, alignment(function.insts[inst].op, regs.len())) {
+        if !classes.join(function, regs, alignment(function[inst].op, regs.len())) {
             left.insert((inst, i));
-        } else if function.insts[inst].op == Op::GMMA && function.direction(inst, i) == Direction::Def {
+        } else if function[inst].op == Op::GMMA && function.direction(inst, i) == Direction::Def {
             classes.at_least(regs[0], FIRST_SUM);
         }
     }
@@ -58,9 +58,9 @@ pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Lo
 /// Replaces the registers of these operands by fresh ones with copies; returns the fresh registers.
 pub fn copy_out(function: &mut Function, operands: &BTreeSet<(InstId, usize)>) -> Vec<VReg> {
     let mut all = Vec::new();
-    for block in function.layout.clone() {
-        let mut out = Vec::with_capacity(function.blocks[block].len());
-        for inst in std::mem::take(&mut function.blocks[block]) {
+    for block in function.layout().to_vec() {
+        let mut out = Vec::with_capacity(function[block].len());
+        for inst in std::mem::take(&mut function[block]) {
             let mut after = Vec::new();
             for (_, i) in operands.range((inst, 0)..=(inst, usize::MAX)) {
                 one(function, inst, *i, &mut out, &mut after, &mut all);
@@ -68,7 +68,7 @@ pub fn copy_out(function: &mut Function, operands: &BTreeSet<(InstId, usize)>) -
             out.push(inst);
             out.append(&mut after);
         }
-        function.blocks[block] = out;
+        function[block] = out;
     }
     all
 }
@@ -82,14 +82,14 @@ fn one(
     all: &mut Vec<VReg>,
 ) {
     let operand = function.args(inst)[i];
-    let Some(vector) = operand.as_vector().filter(|_| function.insts[inst].op != Op::PHI) else { return };
+    let Some(vector) = operand.as_vector().filter(|_| function[inst].op != Op::PHI) else { return };
     let regs: Vec<VReg> = function.vector_regs(vector).to_vec();
-    let file = function.regs[regs[0]].file;
+    let file = function[regs[0]].file;
     let fresh: Vec<VReg> = regs.iter().map(|_| function.new_reg(file)).collect();
     all.extend(&fresh);
     let new = function.vector(&fresh);
     function.args_mut(inst)[i] = operand.with_vector(new);
-    let guarded = !function.insts[inst].guard.is_null();
+    let guarded = !function[inst].guard.is_null();
     let definition = function.direction(inst, i) == Direction::Def;
     for (old, new) in regs.iter().zip(&fresh) {
         // If the guard is false, a definition keeps the old value.

@@ -20,7 +20,7 @@ pub struct Recompute {
 
 /// How to recompute a register, if its defining instruction can be repeated.
 pub fn recompute(function: &Function, inst: InstId, reg: VReg) -> Option<Recompute> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let d = function.arg(inst, Role::D);
     if !data.guard.is_null() || d != d.plain() {
         return None;
@@ -61,7 +61,7 @@ impl Recompute {
     /// Creates the instruction that writes the value to a register.
     pub fn make(&self, function: &mut Function, to: VReg) -> InstId {
         let inst = function.make(self.op);
-        function.insts[inst].mods = self.mods;
+        function[inst].mods = self.mods;
         function.set_arg(inst, Role::D, Operand::reg(to));
         let role = if matches!(self.op, Op::MOV | Op::UMOV) { Role::A } else { Role::C };
         function.set_arg(inst, role, self.source);

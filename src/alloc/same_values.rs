@@ -33,17 +33,17 @@ enum Defined {
 impl Same {
     /// The registers of a function out of SSA form with these live ranges.
     pub fn new(function: &Function, gone: &Gone, ranges: &Ranges) -> Same {
-        let mut insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
+        let mut insts = function.layout().iter().flat_map(|block| &function[*block]);
         if !insts.any(|inst| copied(function, *inst).is_some()) {
             return Same::default();
         }
-        let mut defined: SecondaryMap<VReg, Defined> = table(function.regs.len());
+        let mut defined: SecondaryMap<VReg, Defined> = table(function.regs().len());
         let (mut copies, mut point) = (Vec::new(), 1);
-        for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+        for inst in function.layout().iter().flat_map(|block| &function[*block]) {
             let copied = copied(function, *inst).filter(|_| !gone.is_marker(*inst));
-            let guarded = !function.insts[*inst].guard.is_null();
+            let guarded = !function[*inst].guard.is_null();
             function.for_each_def(*inst, |reg| {
-                if function.regs[reg].file == File::UR {
+                if function[reg].file == File::UR {
                     let first = defined[reg] == Defined::Never && !guarded;
                     defined[reg] = if first { Defined::Once(point, copied) } else { Defined::Often };
                     copies.extend(copied.map(|_| reg));
@@ -79,14 +79,14 @@ impl Same {
 
 /// The uniform register that an instruction copies as it is.
 fn copied(function: &Function, inst: crate::ori::InstId) -> Option<VReg> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if data.op != Op::COPY || !data.guard.is_null() {
         return None;
     }
     let source = function.arg(inst, Role::A);
     let reg = source.as_reg().filter(|_| source == source.plain())?;
-    let free = function.regs[reg].phys.is_none() && function.regs[reg].fixed.is_none();
-    (free && function.regs[reg].file == File::UR).then_some(reg)
+    let free = function[reg].phys.is_none() && function[reg].fixed.is_none();
+    (free && function[reg].file == File::UR).then_some(reg)
 }
 
 /// The register whose value a copy holds while it lives; `None` if that is not known.

@@ -95,8 +95,8 @@ impl<'a> Spiller<'a> {
 
     /// Rewrites the function and marks the registers that have a home as spilled.
     pub fn run(&mut self) {
-        for block in self.function.layout.clone() {
-            let insts = std::mem::take(&mut self.function.blocks[block]);
+        for block in self.function.layout().to_vec() {
+            let insts = std::mem::take(&mut self.function[block]);
             let mut out = Vec::with_capacity(insts.len() + 8);
             let count = insts.len() as u32;
             self.look_ahead(&insts);
@@ -108,16 +108,16 @@ impl<'a> Spiller<'a> {
                     self.instruction(inst, &mut out);
                 }
             }
-            self.function.blocks[block] = out;
+            self.function[block] = out;
             self.first += count;
         }
-        let regs: Vec<VReg> = self.function.regs.keys().filter(|r| self.homes[*r] != Home::None).collect();
+        let regs: Vec<VReg> = self.function.regs().keys().filter(|r| self.homes[*r] != Home::None).collect();
         self.function.list_registers();
         self.gone.add(self.function, &regs);
     }
 
     fn instruction(&mut self, inst: InstId, out: &mut Vec<InstId>) {
-        if matches!(self.function.insts[inst].op, Op::EXIT | Op::RET) {
+        if matches!(self.function[inst].op, Op::EXIT | Op::RET) {
             self.let_go_of_barriers(inst);
         }
         let mut concerned = false;
@@ -128,23 +128,23 @@ impl<'a> Spiller<'a> {
             out.push(inst);
             return;
         }
-        let line = self.function.insts[inst].line;
+        let line = self.function[inst].line;
         let first = out.len();
-        match self.function.insts[inst].op {
+        match self.function[inst].op {
             Op::UNDEF => out.push(inst),
             Op::COPY if self.is_plain_copy(inst) => self.copy(inst, out),
             _ if self.is_repeated(inst) => out.push(inst),
             _ => self.general(inst, out),
         }
         for new in &out[first..] {
-            self.function.insts[*new].line = line;
+            self.function[*new].line = line;
         }
     }
 
     /// Drops implicit uses of spilled barriers from EXIT and RET. They only keep barriers alive for
     /// the other lanes of the warp; a barrier in a general register is not needed there.
     fn let_go_of_barriers(&mut self, inst: InstId) {
-        let (regs, homes) = (&self.function.regs, &self.homes);
+        let (regs, homes) = (&self.function.regs(), &self.homes);
         let stays = |o: &&Operand| o.as_reg().is_none_or(|r| regs[r].file != File::B || homes[r] == Home::None);
         let uses = self.function.extras(inst).0;
         let kept: Vec<Operand> = uses.iter().filter(stays).copied().collect();
@@ -170,7 +170,7 @@ impl<'a> Spiller<'a> {
     /// Whether the register that now holds a value should keep it for later instructions of the
     /// block.
     fn lasts(&mut self, reg: VReg) -> bool {
-        let predicate = matches!(self.function.regs[reg].file, File::P);
+        let predicate = matches!(self.function[reg].file, File::P);
         let reach = match (self.made.generation[reg], self.homes[reg]) {
             (LAST_GENERATION.., _) => return false,
             (_, Home::Register(_) | Home::Held(_)) if predicate => CLOSE_PREDICATES,
@@ -190,7 +190,7 @@ impl<'a> Spiller<'a> {
 
     /// A register that holds a value for several instructions.
     fn lasting(&mut self, reg: VReg) -> VReg {
-        let fresh = self.function.new_reg(self.function.regs[reg].file);
+        let fresh = self.function.new_reg(self.function[reg].file);
         self.made.generation[fresh] = self.made.generation[reg] + 1;
         if let Home::Frame(offset) | Home::Slot(offset) = self.homes[reg] {
             self.made.slot[fresh] = Some(offset);
@@ -213,7 +213,7 @@ impl<'a> Spiller<'a> {
 
     fn is_plain_copy(&self, inst: InstId) -> bool {
         let source = self.function.arg(inst, Role::A);
-        source == source.plain() && source.as_reg().is_some() && self.function.insts[inst].guard.is_null()
+        source == source.plain() && source.as_reg().is_some() && self.function[inst].guard.is_null()
     }
 
     /// Whether every register that an instruction defines is rematerialized at its uses.
@@ -251,7 +251,7 @@ impl<'a> Spiller<'a> {
     /// Removes the move of the stack pointer before a call, to be reinserted after the loads from
     /// the frame.
     fn stack_move(&self, inst: InstId, out: &mut Vec<InstId>) -> Option<InstId> {
-        let calls = self.function.insts[inst].op == Op::CALL;
+        let calls = self.function[inst].op == Op::CALL;
         out.pop_if(|last| calls && sets_stack_pointer(self.function, *last))
     }
 
@@ -260,7 +260,7 @@ impl<'a> Spiller<'a> {
         self.defined.clear();
         let moved = self.stack_move(inst, out);
         let mut after = Vec::new();
-        let guarded = !self.function.insts[inst].guard.is_null();
+        let guarded = !self.function[inst].guard.is_null();
         for i in 0..self.function.args(inst).len() {
             let operand = self.function.args(inst)[i];
             let new = match self.function.direction(inst, i) {
@@ -270,8 +270,8 @@ impl<'a> Spiller<'a> {
             };
             self.function.args_mut(inst)[i] = new;
         }
-        let guard = self.function.insts[inst].guard;
-        self.function.insts[inst].guard = self.used(guard, out);
+        let guard = self.function[inst].guard;
+        self.function[inst].guard = self.used(guard, out);
         out.extend(moved);
         out.push(inst);
         out.append(&mut after);
@@ -286,7 +286,7 @@ impl<'a> Spiller<'a> {
     }
 
     fn fresh(&mut self, like: VReg) -> VReg {
-        let fresh = self.function.new_reg(self.function.regs[like].file);
+        let fresh = self.function.new_reg(self.function[like].file);
         self.made.short[fresh] = true;
         fresh
     }
@@ -392,7 +392,7 @@ impl<'a> Spiller<'a> {
     fn run_length(&self, regs: &[VReg], i: usize) -> usize {
         let (Home::Frame(offset) | Home::Slot(offset)) = self.homes[regs[i]] else { return 1 };
         let kind = std::mem::discriminant(&self.homes[regs[i]]);
-        let widest = if self.function.convention == Convention::Device { 2 } else { 4 };
+        let widest = if self.function.attributes().convention == Convention::Device { 2 } else { 4 };
         let fits = |n: usize| {
             i.is_multiple_of(n)
                 && i + n <= regs.len()
@@ -420,15 +420,15 @@ impl<'a> Spiller<'a> {
                 load(self.function, Operand::reg(to), sp, offset)
             }
             Home::Recompute(how) => how.make(f, to),
-            Home::Register(from) | Home::Held(from) => match f.regs[to].file {
+            Home::Register(from) | Home::Held(from) => match f[to].file {
                 File::P => {
                     let inst = f.make(Op::ISETP);
-                    f.insts[inst].mods.set(Mod::Cmp, value::cmp::NE);
+                    f[inst].mods.set(Mod::Cmp, value::cmp::NE);
                     set(f, inst, &[(Role::Pu, to.into()), (Role::A, from.into()), (Role::B, Operand::zero())])
                 }
                 File::UP => {
                     let inst = f.make(Op::UISETP);
-                    f.insts[inst].mods.set(Mod::Cmp, value::cmp::NE);
+                    f[inst].mods.set(Mod::Cmp, value::cmp::NE);
                     set(f, inst, &[(Role::Pu, to.into()), (Role::A, from.into()), (Role::B, Operand::zero())])
                 }
                 File::B => two(f, Op::BMOV_B, (Role::B, to), (Role::A, from)),
@@ -447,7 +447,7 @@ impl<'a> Spiller<'a> {
                 let sp = self.stack_pointer();
                 store(self.function, sp, offset, Operand::reg(from))
             }
-            Home::Register(to) => match f.regs[from].file {
+            Home::Register(to) => match f[from].file {
                 file @ (File::P | File::UP) => {
                     // !p ? 0 : 1
                     let op = if file == File::P { Op::SEL } else { Op::USEL };
@@ -457,7 +457,7 @@ impl<'a> Spiller<'a> {
                 }
                 File::B => {
                     let inst = two(f, Op::BMOV_R, (Role::D, to), (Role::B, from));
-                    f.insts[inst].mods.set(Mod::Clear, value::clear::CLEAR);
+                    f[inst].mods.set(Mod::Clear, value::clear::CLEAR);
                     inst
                 }
                 _ => two(f, Op::MOV, (Role::D, to), (Role::A, from)),

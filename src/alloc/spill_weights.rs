@@ -36,13 +36,13 @@ impl Weights {
     /// Computes the weights of all registers.
     pub fn new(function: &Function, gone: &Gone, loops: &Loops) -> Weights {
         let mut weights = Weights {
-            cost: table(function.regs.len()),
-            together: table(function.regs.len()),
-            definition: table(function.regs.len()),
+            cost: table(function.regs().len()),
+            together: table(function.regs().len()),
+            definition: table(function.regs().len()),
         };
-        for block in &function.layout {
+        for block in function.layout() {
             let factor = 10f64.powi(loops.depth(*block).min(DEEPEST) as i32);
-            for inst in function.blocks[*block].iter().filter(|i| !gone.is_marker(**i)) {
+            for inst in function[*block].iter().filter(|i| !gone.is_marker(**i)) {
                 weights.instruction(function, *inst, factor);
             }
         }
@@ -50,7 +50,7 @@ impl Weights {
     }
 
     fn instruction(&mut self, function: &Function, inst: InstId, factor: f64) {
-        let copy = function.insts[inst].op == Op::COPY;
+        let copy = function[inst].op == Op::COPY;
         for (i, operand) in function.args(inst).iter().enumerate() {
             let sign = mix((inst.index() as u64) << 16 | i as u64);
             self.operand(function, *operand, factor, sign, copy);
@@ -59,7 +59,7 @@ impl Weights {
             let first = self.definition[reg] == Definition::None;
             self.definition[reg] = if first { Definition::One(inst) } else { Definition::Many };
         });
-        let guard = function.insts[inst].guard;
+        let guard = function[inst].guard;
         self.operand(function, guard, factor, mix(inst.index() as u64 | 1 << 60), copy);
     }
 

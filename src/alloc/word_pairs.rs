@@ -25,19 +25,19 @@ type Words = SmallVec<[[Operand; 2]; 3]>;
 /// Joins the words of 64-bit numbers in pairs.
 pub fn place(function: &Function, classes: &mut Classes, loops: &Loops) {
     let mut found = Vec::new();
-    for block in &function.layout {
+    for block in function.layout() {
         let depth = Reverse(loops.depth(*block));
         let mut low: BTreeMap<VReg, InstId> = BTreeMap::new();
         let mut selections: Vec<InstId> = Vec::new();
-        for inst in function.blocks[*block].iter().copied() {
+        for inst in function[*block].iter().copied() {
             if let Some(first) = carry_in(function, inst).and_then(|carry| low.get(&carry.as_reg()?)) {
                 found.push((depth, true, words(function, *first, inst)));
             }
             if let Some(carry) = function.arg(inst, Role::Pu).as_reg() {
                 low.insert(carry, inst);
             }
-            if function.insts[inst].op == Op::SEL {
-                let by = |inst: InstId| (function.arg(inst, Role::Pp), function.insts[inst].guard);
+            if function[inst].op == Op::SEL {
+                let by = |inst: InstId| (function.arg(inst, Role::Pp), function[inst].guard);
                 let like = selections.iter().rev().take(NEAR).filter(|other| by(**other) == by(inst));
                 found.extend(like.map(|other| (depth, false, words(function, *other, inst))));
                 selections.push(inst);
@@ -97,7 +97,7 @@ fn order(classes: &Classes, words: &Words) -> Option<bool> {
 /// sign give.
 fn may_stand(function: &Function, low_word: Operand, high_word: Operand) -> bool {
     match (low_word.as_reg(), high_word.as_reg()) {
-        (Some(low), Some(high)) => low != high && function.regs[low].file == function.regs[high].file,
+        (Some(low), Some(high)) => low != high && function[low].file == function[high].file,
         (None, None) => short_constant(function, low_word, high_word).is_some(),
         _ => false,
     }

@@ -18,19 +18,19 @@ pub struct Zone {
 
 /// The zones of a function, in order, of one that changes its number of registers; else none.
 pub fn zones(function: &Function) -> Vec<Zone> {
-    let Some(entry) = function.entry_registers else { return Vec::new() };
+    let Some(entry) = function.attributes().entry_registers else { return Vec::new() };
     let starts = at_starts(function, entry);
     let (mut zones, mut first) = (Vec::new(), 0u32);
-    for block in &function.layout {
+    for block in function.layout() {
         let mut now = starts[*block].unwrap_or(entry);
         let mut from = 2 * first;
-        for (inst, at) in function.blocks[*block].iter().zip(first..) {
+        for (inst, at) in function[*block].iter().zip(first..) {
             if let Some(Change { count, takes: false }) = Change::of(function, *inst) {
                 zones.push(Zone { points: (from, 2 * at), registers: now });
                 (from, now) = (2 * at, count);
             }
         }
-        first += function.blocks[*block].len() as u32;
+        first += function[*block].len() as u32;
         zones.push(Zone { points: (from, 2 * first), registers: now });
     }
     zones.retain(|zone| zone.points.0 < zone.points.1);

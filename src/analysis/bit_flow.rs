@@ -9,7 +9,7 @@ const LOW_HALF: u32 = 0xffff;
 
 /// The bits of an operand that some bits of the result depend on.
 pub fn of(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let operand = function.arg(inst, role);
     let whole = || if result == 0 { 0 } else { u32::MAX };
     // Modifiers work on whole words; of those of halves each half has its own.
@@ -75,7 +75,7 @@ fn permuted(function: &Function, inst: InstId, role: Role, result: u32) -> Optio
 
 /// Shifts of words by a constant.
 fn shifted(function: &Function, inst: InstId, role: Role, result: u32) -> Option<u32> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let count = function.word_value(function.arg(inst, Role::B)).filter(|count| *count < u32::BITS)?;
     let (left, high) = (data.mods.get(Mod::Dir) == value::dir::L, data.mods.get(Mod::Hi) != 0);
     match (left, high, data.mods.get(Mod::Itype), role) {
@@ -91,7 +91,7 @@ fn shifted(function: &Function, inst: InstId, role: Role, result: u32) -> Option
 
 /// Operations on two halves.
 fn halves(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
-    let mods = &function.insts[inst].mods;
+    let mods = &function[inst].mods;
     let lanes = [result & LOW_HALF != 0, result & !LOW_HALF != 0];
     let of = |lane: bool, half: u32| if lane { half } else { 0 };
     let (low, high) = match role {
@@ -117,7 +117,7 @@ pub fn lut(function: &Function, inst: InstId) -> Option<u32> {
 /// What each byte of a PRMT is: a byte of `a` (0 to 3) or of `c` (4 to 7), and 8 more if it repeats
 /// that byte's sign; the selector must be a constant.
 pub fn bytes(function: &Function, inst: InstId) -> Option<[u32; 4]> {
-    if function.insts[inst].mods.get(Mod::Prmt) != value::prmt::NONE {
+    if function[inst].mods.get(Mod::Prmt) != value::prmt::NONE {
         return None;
     }
     let selector = function.word_value(function.arg(inst, Role::B))?;

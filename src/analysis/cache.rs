@@ -83,12 +83,12 @@ impl<'a> PassCx<'a> {
     /// Where many instructions were made since the last time, or PHIs are gone, drops those that
     /// are in no block.
     pub fn compact(&mut self) {
-        let count = self.function.insts.len();
-        let left = std::mem::replace(&mut self.was_ssa, self.function.ssa) && !self.function.ssa;
-        if (count > self.enough || left && count > MANY) && self.function.watched.is_none() {
+        let count = self.function.insts().len();
+        let left = std::mem::replace(&mut self.was_ssa, self.function.is_ssa()) && !self.function.is_ssa();
+        if (count > self.enough || left && count > MANY) && self.function.watched().is_none() {
             self.function.compact();
             self.cache.def_use = None;
-            self.enough = MANY.max(self.function.insts.len() / 8 * 9);
+            self.enough = MANY.max(self.function.insts().len() / 8 * 9);
         }
     }
 

@@ -22,9 +22,9 @@ pub struct DefUse {
 impl DefUse {
     /// Computes the definitions and use counts of a function in SSA form.
     pub fn new(function: &Function) -> DefUse {
-        let limit = function.regs.len();
+        let limit = function.regs().len();
         let mut def_use = DefUse { definition: table(limit), uses: table(limit) };
-        for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
+        for inst in function.layout().iter().flat_map(|b| &function[*b]) {
             function.for_each_use(*inst, |reg| def_use.uses[reg] += 1);
             function.for_each_def(*inst, |reg| def_use.definition[reg] = Some(*inst));
         }
@@ -55,7 +55,7 @@ impl DefUse {
 
     /// The compile-time constant value of a register.
     pub fn constant(&self, function: &Function, reg: VReg) -> Option<u32> {
-        let inst = self.def_of(function, reg).filter(|i| function.insts[*i].op == Op::MOV)?;
+        let inst = self.def_of(function, reg).filter(|i| function[*i].op == Op::MOV)?;
         let source = function.arg(inst, Role::A);
         function.word_value(source).filter(|_| function.arg(inst, Role::Lanes).is_null())
     }
@@ -104,13 +104,13 @@ impl DefUse {
 
 /// Whether an instruction is a pure function of its sources and unguarded.
 pub fn is_pure(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     data.guard.is_null() && data.op.has(Prop::Pure)
 }
 
 /// Whether the allocator may choose the physical register.
 pub fn is_free(function: &Function, reg: VReg) -> bool {
-    let data = &function.regs[reg];
+    let data = &function[reg];
     data.phys.is_none() && data.fixed.is_none()
 }
 
@@ -119,7 +119,7 @@ pub fn is_free(function: &Function, reg: VReg) -> bool {
 pub fn sets_stack_pointer(function: &Function, inst: InstId) -> bool {
     let mut sets = false;
     function.for_each_def(inst, |reg| {
-        let data = &function.regs[reg];
+        let data = &function[reg];
         sets |= data.file == File::R && data.phys == Some(STACK_POINTER);
     });
     sets
@@ -130,6 +130,6 @@ pub fn sets_stack_pointer(function: &Function, inst: InstId) -> bool {
 pub fn rewrite(function: &mut Function, inst: InstId, op: Op, args: &[(Role, Operand)]) {
     let new = function.make(op);
     args.iter().for_each(|(role, operand)| function.set_arg(new, *role, *operand));
-    function.insts[new].line = function.insts[inst].line;
-    function.insts[inst] = function.insts[new];
+    function[new].line = function[inst].line;
+    function[inst] = function[new];
 }

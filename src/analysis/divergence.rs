@@ -105,10 +105,10 @@ impl<'a> Lanes<'a> {
     fn new(function: &'a Function, cfg: &'a Cfg) -> Lanes<'a> {
         let mut ends = SecondaryMap::new();
         for block in &cfg.rpo {
-            ends[*block] = function.blocks[*block].iter().rev().find_map(|inst| becomes_apart(function, *inst));
+            ends[*block] = function[*block].iter().rev().find_map(|inst| becomes_apart(function, *inst));
         }
         let limit = function.block_limit();
-        let (regs, open) = (RegSet::new(function.regs.len()), table(limit));
+        let (regs, open) = (RegSet::new(function.regs().len()), table(limit));
         let row_bits = row_bits::analyse(function, cfg);
         Lanes {
             function,
@@ -175,7 +175,7 @@ impl<'a> Lanes<'a> {
     fn first_results(&mut self, block: Block) -> bool {
         let divergent = self.divergent.contains(block);
         let (mut apart, mut changed, mut open) = (None, false, Vec::new());
-        for inst in &self.function.blocks[block] {
+        for inst in &self.function[block] {
             apart = becomes_apart(self.function, *inst).or(apart);
             let varies = apart.unwrap_or(divergent) || self.result_varies(block, *inst);
             let mut any = false;
@@ -193,7 +193,7 @@ impl<'a> Lanes<'a> {
 
     /// Whether lanes that execute an instruction together may get different results.
     fn result_varies(&self, block: Block, inst: InstId) -> bool {
-        let (function, data) = (self.function, &self.function.insts[inst]);
+        let (function, data) = (self.function, &self.function[inst]);
         if data.op == Op::PHI && self.cfg.preds[block].iter().any(|p| self.end_apart(*p)) {
             return true;
         }
@@ -214,12 +214,12 @@ impl<'a> Lanes<'a> {
 
     /// The registers that do not vary although a source does, and what is computed from them.
     fn numbered(&self) -> RegSet {
-        let (function, mut numbered) = (self.function, RegSet::new(self.function.regs.len()));
+        let (function, mut numbered) = (self.function, RegSet::new(self.function.regs().len()));
         let Some(bits) = &self.row_bits else { return numbered };
         let mut again = true;
         while again {
             again = false;
-            for inst in self.cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+            for inst in self.cfg.rpo.iter().flat_map(|block| &function[*block]) {
                 let results = results(function, *inst);
                 let (mut varies, mut from) = (results == Results::Different, false);
                 function.for_each_use(*inst, |reg| {
@@ -237,7 +237,7 @@ impl<'a> Lanes<'a> {
 
     /// Whether an instruction is a shuffle that gives all lanes the value of one.
     fn is_broadcast(&self, inst: InstId) -> bool {
-        let (function, data) = (self.function, &self.function.insts[inst]);
+        let (function, data) = (self.function, &self.function[inst]);
         let mut varies = !data.guard.is_null();
         function.for_each_reg(function.arg(inst, Role::B), |reg| varies |= self.regs.contains(reg));
         !varies
@@ -276,7 +276,7 @@ pub enum Results {
 
 /// What lanes get that execute an instruction together; of a PHI, if they came together.
 pub fn results(function: &Function, inst: InstId) -> Results {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     match function.arg(inst, Role::S).kind() {
         Kind::Special(number) if special_is_uniform(number) => Results::Alike,
         Kind::Special(_) => Results::Different,
@@ -291,21 +291,21 @@ pub fn results(function: &Function, inst: InstId) -> Results {
 
 /// Whether an instruction demands that all living lanes of a warp execute it together.
 pub fn is_meeting(function: &Function, inst: InstId) -> bool {
-    asks_for_all(function, inst) && function.insts[inst].mods.get(Mod::All) == value::all::ALL
+    asks_for_all(function, inst) && function[inst].mods.get(Mod::All) == value::all::ALL
 }
 
 /// Whether an instruction waits for all living lanes of a warp, be they at it or at another that
 /// does.
 pub fn asks_for_all(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let all = || function.imm_value(function.arg(inst, Role::A)) == Some(ALL_LANES);
     data.op == Op::SYNCMASK && data.guard.is_null() && all()
 }
 
 /// Whether lanes may be diverged in a block regardless of its predecessors.
 fn comes_apart(function: &Function, block: Block) -> bool {
-    let entered = function.convention != Convention::Kernel && block == function.entry();
-    entered || function.blocks[block].iter().any(|i| function.callee(*i).is_some_and(Callee::parts_lanes))
+    let entered = function.attributes().convention != Convention::Kernel && block == function.entry();
+    entered || function[block].iter().any(|i| function.callee(*i).is_some_and(Callee::parts_lanes))
 }
 
 /// Whether a block ends with a branch that lanes may take differently.
@@ -314,7 +314,7 @@ pub fn branch_varies(function: &Function, cfg: &Cfg, block: Block, regs: &RegSet
         return false;
     }
     let mut varies = false;
-    for inst in function.blocks[block].iter().rev().take_while(|i| function.insts[**i].op.has(Prop::Control)) {
+    for inst in function[block].iter().rev().take_while(|i| function[**i].op.has(Prop::Control)) {
         function.for_each_use(*inst, |reg| varies |= regs.contains(reg));
     }
     varies

@@ -52,7 +52,7 @@ impl Memory {
         inst: InstId,
         mut registers: impl FnMut(Operand, &mut Base),
     ) -> Option<Memory> {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let (reads, writes) = (data.op.has(Prop::ReadsMemory), data.op.has(Prop::WritesMemory));
         if !reads && !writes {
             return None;
@@ -172,13 +172,13 @@ impl Memory {
 
 /// Whether an access is weak: neither volatile nor with a cache operator, an order or a scope.
 pub fn is_weak(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     !data.ordered && data.mods.iter().all(|(kind, set)| set == 0 || matches!(kind, Mod::Size | Mod::E))
 }
 
 /// Size of an access in bytes; `None` if its modifiers do not tell.
 pub fn size(function: &Function, inst: InstId) -> Option<i64> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     match data.op {
         Op::LDG_256 | Op::STG_256 => return Some(32),
         Op::LDSM | Op::STSM | Op::LDGSTS => return None,

@@ -27,11 +27,12 @@ pub struct Occupancy {
 impl Occupancy {
     /// Of a kernel; a function that is called has what its callers leave.
     pub fn of(function: &Function) -> Option<Occupancy> {
-        let kernel = function.convention == Convention::Kernel;
-        let (info, threads) = (function.target.info().filter(|_| kernel)?, function.threads.unwrap_or(USUAL));
-        let most = if function.target.has(Feature::MostWarps) {
+        let kernel = function.attributes().convention == Convention::Kernel;
+        let (info, threads) =
+            (function.target().info().filter(|_| kernel)?, function.attributes().threads.unwrap_or(USUAL));
+        let most = if function.target().has(Feature::MostWarps) {
             16
-        } else if function.target.has(Feature::HalfTheWarps) {
+        } else if function.target().has(Feature::HalfTheWarps) {
             8
         } else {
             12

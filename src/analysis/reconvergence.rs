@@ -186,8 +186,8 @@ impl Planner<'_> {
     fn meetings_before_exits(&self) -> BlockSet {
         let mut set = BlockSet::new(self.function.block_limit());
         let meets = |b: Block| {
-            let waits = |i: &InstId| matches!(self.function.insts[*i].op, Op::SYNCMASK | Op::WARPSYNC | Op::BAR);
-            self.function.blocks[b].iter().any(waits)
+            let waits = |i: &InstId| matches!(self.function[*i].op, Op::SYNCMASK | Op::WARPSYNC | Op::BAR);
+            self.function[b].iter().any(waits)
         };
         for block in self.cfg.rpo.iter().filter(|b| self.rank(**b) > 0 && meets(**b)) {
             set.insert(*block);

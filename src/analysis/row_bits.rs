@@ -17,10 +17,10 @@ use smallvec::SmallVec;
 
 /// Of each register the bits that may differ; `None` where warps need not be in one row.
 pub fn analyse(function: &Function, cfg: &Cfg) -> Option<SecondaryMap<VReg, u32>> {
-    function.rows.then(|| {
+    function.attributes().rows.then(|| {
         let mut bits: SecondaryMap<VReg, u32> = SecondaryMap::with_default(u32::MAX);
-        let mut defined: SecondaryMap<VReg, bool> = table(function.regs.len());
-        for inst in cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+        let mut defined: SecondaryMap<VReg, bool> = table(function.regs().len());
+        for inst in cfg.rpo.iter().flat_map(|block| &function[*block]) {
             let made = result(function, &bits, *inst);
             function.for_each_def(*inst, |reg| {
                 let first = !std::mem::replace(&mut defined[reg], true);
@@ -33,7 +33,7 @@ pub fn analyse(function: &Function, cfg: &Cfg) -> Option<SecondaryMap<VReg, u32>
 
 /// The bits of its one result; `None` where nothing is known of them.
 fn result(function: &Function, bits: &SecondaryMap<VReg, u32>, inst: InstId) -> Option<u32> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let followed = data.guard.is_null() && (data.op.has(Prop::Pure) || data.op == Op::COPY);
     if let Kind::Special(number) = function.arg(inst, Role::S).kind() {
         return special_row_bits(number).filter(|_| data.guard.is_null());
@@ -87,7 +87,7 @@ b0:
         assert_eq!([of(0), of(1), of(2), of(3), of(4)], [0x1f, 0, 0, 1, 0]);
         // A carry may go up from the bit that differs; nothing is known of what is loaded.
         assert_eq!([of(5), of(6)], [u32::MAX, u32::MAX]);
-        function.rows = false;
+        function.attributes_mut().rows = false;
         assert!(analyse(&function, &cfg).is_none());
     }
 }

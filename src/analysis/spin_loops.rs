@@ -27,11 +27,11 @@ pub fn waiting_blocks(function: &Function, cfg: &Cfg) -> BlockSet {
 
 /// Whether lanes in a cycle may wait for another lane.
 pub fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
-    let insts = || members.iter().flat_map(|b| &function.blocks[*b]).copied();
+    let insts = || members.iter().flat_map(|b| &function[*b]).copied();
     let mut tainted = RegSet::new(0);
     for inst in insts().filter(|inst| reads_what_others_write(function, *inst)) {
         if tainted.limit() == 0 {
-            tainted = RegSet::new(function.regs.len());
+            tainted = RegSet::new(function.regs().len());
         }
         function.for_each_def(inst, |reg| {
             tainted.insert(reg);
@@ -60,7 +60,7 @@ pub fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
 
 /// Whether an instruction reads memory such that it observes concurrent writes.
 fn reads_what_others_write(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if !data.op.has(Prop::ReadsMemory) {
         return false;
     }
@@ -76,9 +76,9 @@ fn retried(function: &Function, members: &[Block]) -> Vec<(VReg, VReg)> {
         function.for_each_reg(function.arg(inst, role), |reg| list.push(reg));
         list
     };
-    let insts = || members.iter().flat_map(|b| &function.blocks[*b]).copied();
+    let insts = || members.iter().flat_map(|b| &function[*b]).copied();
     let swaps = |inst: &InstId| {
-        let data = &function.insts[*inst];
+        let data = &function[*inst];
         matches!(data.op, Op::ATOMS | Op::ATOM | Op::ATOMG) && data.mods.get(Mod::Aop) == value::aop::CAS
     };
     let mut pairs = insts().filter(swaps).peekable();
@@ -103,7 +103,7 @@ fn echoes(function: &Function, writers: &[(VReg, InstId)], from: VReg, to: VReg,
     let own = || writers[first..].iter().take_while(|(reg, _)| *reg == to);
     let right = |reg: VReg| reg == from || depth < COPIES && echoes(function, writers, from, reg, depth + 1);
     let all = own().all(|(_, inst)| {
-        let data = &function.insts[*inst];
+        let data = &function[*inst];
         let copied = matches!(data.op, Op::COPY | Op::MOV) && data.guard.is_null();
         // A value that is read again is as good as the result of the swap.
         let read = data.op.has(Prop::ReadsMemory) && !reads_what_others_write(function, *inst);
@@ -114,7 +114,7 @@ fn echoes(function: &Function, writers: &[(VReg, InstId)], from: VReg, to: VReg,
 
 /// The registers that an instruction reads only to test whether a compare-and-swap succeeded.
 fn asked(function: &Function, inst: InstId, retried: &[(VReg, VReg)]) -> Vec<VReg> {
-    if retried.is_empty() || !matches!(function.insts[inst].op, Op::ISETP) {
+    if retried.is_empty() || !matches!(function[inst].op, Op::ISETP) {
         return Vec::new();
     }
     let source = |role: Role| function.arg(inst, role).as_reg();

@@ -29,21 +29,21 @@ pub fn run(cx: &mut PassCx) {
 
 /// Sets the control word of every instruction.
 pub fn write(function: &mut Function) {
-    for block in function.layout.clone() {
-        for inst in function.blocks[block].clone() {
+    for block in function.layout().to_vec() {
+        for inst in function[block].clone() {
             let ctrl = control_word(function, inst);
-            function.insts[inst].ctrl = ctrl;
+            function[inst].ctrl = ctrl;
             written_as_nop(function, inst);
         }
     }
 }
 
 fn control_word(function: &Function, inst: InstId) -> ControlWord {
-    let op = function.insts[inst].op;
-    let target = function.target;
+    let op = function[inst].op;
+    let target = function.target();
     let tensor = op.has(Prop::TensorPipe) && target.has(Feature::TensorFixedLatency)
         || op.has(Prop::IntegerTensorPipe) && target.has(Feature::IntegerTensorFixedLatency);
-    let class = Latency::of(target).map(|l| l.class_of(op, &function.insts[inst].mods).info());
+    let class = Latency::of(target).map(|l| l.class_of(op, &function[inst].mods).info());
     let announced = class.is_some_and(|c| c.announced);
     let fixed = tensor
         || op.has(Prop::Fp64Pipe) && target.has(Feature::Fp64FixedLatency) && !announced
@@ -62,8 +62,7 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
     let read = (variable || late) && some(Direction::Use) || op.has(Prop::ReadsLate);
     let group = op.has(Prop::CopyGroup);
     // WARPGROUP.DEPBAR waits for products of warp groups.
-    let product =
-        Latency::of(target).is_some_and(|l| l.class_of(op, &function.insts[inst].mods) == LatencyClass::Group);
+    let product = Latency::of(target).is_some_and(|l| l.class_of(op, &function[inst].mods) == LatencyClass::Group);
     let (result, read) = (result && !product, read && !product && !op.has(Prop::NoReadBarrier));
     ControlWord {
         stall: if product {
@@ -96,8 +95,8 @@ fn control_word(function: &Function, inst: InstId) -> ControlWord {
 /// Whether a guard must wait for the predicate that an instruction writes, or a reader for its
 /// register, longer than the longest stall lasts.
 fn outlasts(function: &Function, inst: InstId) -> bool {
-    let Some(latency) = Latency::of(function.target) else { return false };
-    let data = &function.insts[inst];
+    let Some(latency) = Latency::of(function.target()) else { return false };
+    let data = &function[inst];
     let roles = data.op.info().roles.iter().zip(function.args(inst)).enumerate();
     let mut written = roles.filter(|(_, (role, arg))| role.direction == Direction::Def && !arg.is_null());
     written.any(|(slot, (role, _))| {
@@ -113,6 +112,6 @@ fn outlasts(function: &Function, inst: InstId) -> bool {
 /// Whether an mma has eight rows, so that its result is ready after the longest stall. Larger ones
 /// have stall 0, which waits for all fixed-latency results. Source: ptxas -O0 on sm_80 and later.
 fn is_short(function: &Function, inst: InstId) -> bool {
-    let shape = function.insts[inst].mods.get(Mod::Mshape);
+    let shape = function[inst].mods.get(Mod::Mshape);
     [value::mshape::_8816, value::mshape::_8832, value::mshape::_88128].contains(&shape)
 }

@@ -86,24 +86,23 @@ pub struct Item {
 
 impl Item {
     fn new(function: &Function, latency: &Latency, throughput: &Throughput, inst: InstId) -> Item {
-        let op = function.insts[inst].op;
+        let op = function[inst].op;
         let effects = Effects::of(function, latency, inst);
         let fence = effects.writes.iter().any(|a| a.reg == FENCE);
         Item {
             inst,
-            class: latency.class_of(op, &function.insts[inst].mods),
+            class: latency.class_of(op, &function[inst].mods),
             control: op.has(Prop::Control),
             leaves: op == Op::BRA,
             // Another warp may get the registers that this one gives.
             drains: matches!(op, Op::CALL | Op::RET | Op::SETMAXREG),
-            acquires: op == Op::ACQUIRE
-                || op == Op::CCTL && function.insts[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
+            acquires: op == Op::ACQUIRE || op == Op::CCTL && function[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),
             read_wanted: false,
             counts: op.has(Prop::BulkGroup),
             write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
             read_bar: if op.has(Prop::BulkGroup) { COPIES } else { NONE },
-            pace: throughput.pace(op, &function.insts[inst].mods),
+            pace: throughput.pace(op, &function[inst].mods),
             pairs: latency.pairs_of(op, |role| !function.arg(inst, role).is_null()),
             wait: 0,
             stall: 1,
@@ -165,14 +164,14 @@ pub fn run(cx: &mut PassCx) {
 }
 
 fn write(function: &mut Function, cfg: &Cfg) {
-    let target = function.target;
+    let target = function.target();
     let (Some(latency), Some(throughput)) = (Latency::of(target), Throughput::of(target)) else { return };
     let rests = vec![[const { Cell::new(None) }; LatencyClass::ALL.len()]; RegFile::B as usize + 1];
     let mut scheduler = Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new(), rests };
     let mut first = 0;
-    for place in 0..function.layout.len() {
-        let block = function.layout[place];
-        let mut insts = function.blocks[block].as_slice();
+    for place in 0..function.layout().len() {
+        let block = function.layout()[place];
+        let mut insts = function[block].as_slice();
         if function.falls_through(place) {
             insts = &insts[..insts.len() - 1];
         }
@@ -192,10 +191,10 @@ fn write(function: &mut Function, cfg: &Cfg) {
 
 impl Scheduler<'_> {
     fn allot(&mut self, function: &Function) {
-        let groups = function.layout.iter().flat_map(|b| &self.rooms[*b].items);
+        let groups = function.layout().iter().flat_map(|b| &self.rooms[*b].items);
         let copies = groups.flat_map(|i| [i.write_bar, i.read_bar]).any(|b| b == COPIES);
         let mut boards = Boards::new(copies.then_some(COPIES));
-        for block in &function.layout {
+        for block in function.layout() {
             boards.allot(&mut self.rooms[*block].items, self.latency);
         }
     }
@@ -203,9 +202,9 @@ impl Scheduler<'_> {
     /// Iterates the dataflow to a fixpoint, and repeats while a block end needs more cycles or a
     /// late read needs a scoreboard. Returns whether it converged.
     fn solve(&mut self, function: &Function) -> bool {
-        let huge = function.layout.len() > MOST_KNOWN;
+        let huge = function.layout().len() > MOST_KNOWN;
         for round in 0..MOST_ROUNDS {
-            for block in &function.layout {
+            for block in function.layout() {
                 let room = &mut self.rooms[*block];
                 let states = (std::mem::take(&mut room.start), std::mem::take(&mut room.end));
                 let same = round > 0 && !std::mem::take(&mut room.changed) && !huge;
@@ -250,8 +249,8 @@ impl Scheduler<'_> {
     fn grant(&mut self, function: &Function) {
         let wanted = std::mem::take(&mut self.wanted);
         let copies = |items: &[Item]| items.iter().any(|i| i.write_bar == COPIES || i.counts);
-        let reserved = function.layout.iter().any(|b| copies(&self.rooms[*b].items));
-        for block in &function.layout {
+        let reserved = function.layout().iter().any(|b| copies(&self.rooms[*b].items));
+        for block in function.layout() {
             let room = &mut self.rooms[*block];
             let range = room.first..room.first + room.items.len() as u32;
             for number in wanted.range(range) {
@@ -270,7 +269,7 @@ impl Scheduler<'_> {
     /// any was raised.
     fn edges(&mut self, function: &Function, round: usize) -> bool {
         let mut raise: Vec<(Block, u16)> = Vec::new();
-        for block in &function.layout {
+        for block in function.layout() {
             if self.rooms[*block].items.is_empty() {
                 continue;
             }
@@ -466,11 +465,11 @@ impl Scheduler<'_> {
 
     /// Writes the control words into the function, with NOPs where a stall would be too long.
     fn write(&mut self, function: &mut Function) {
-        for place in 0..function.layout.len() {
-            let block = function.layout[place];
+        for place in 0..function.layout().len() {
+            let block = function.layout()[place];
             let mut room = std::mem::take(&mut self.rooms[block]);
             let mut out = Vec::with_capacity(room.items.len() + 1);
-            let line = room.items.first().map_or(0, |i| function.insts[i.inst].line);
+            let line = room.items.first().map_or(0, |i| function[i.inst].line);
             nops(function, pull(&mut room.items), line, &mut out);
             for at in 0..room.items.len() {
                 let next = room.items.get(at + 1).map_or(0, |i| i.wait);
@@ -479,15 +478,15 @@ impl Scheduler<'_> {
                 if sets & next != 0 {
                     item.stall = item.stall.max(2);
                 }
-                function.insts[item.inst].ctrl = word(item, item.stall.min(LONGEST));
+                function[item.inst].ctrl = word(item, item.stall.min(LONGEST));
                 written_as_nop(function, item.inst);
                 out.push(item.inst);
-                nops(function, item.stall.saturating_sub(LONGEST), function.insts[item.inst].line, &mut out);
+                nops(function, item.stall.saturating_sub(LONGEST), function[item.inst].line, &mut out);
             }
             if function.falls_through(place) {
-                out.extend(function.blocks[block].last());
+                out.extend(function[block].last());
             }
-            function.blocks[block] = out;
+            function[block] = out;
         }
     }
 }
@@ -500,8 +499,8 @@ fn nops(function: &mut Function, mut cycles: u16, line: u32, out: &mut Vec<InstI
     while cycles > 0 {
         let nop = function.make(Op::NOP);
         let stall = cycles.min(LONGEST);
-        function.insts[nop].ctrl = ControlWord { stall: stall as u8, stay: stays(stall), ..IDLE };
-        function.insts[nop].line = line;
+        function[nop].ctrl = ControlWord { stall: stall as u8, stay: stays(stall), ..IDLE };
+        function[nop].line = line;
         out.push(nop);
         cycles -= stall;
     }
@@ -600,7 +599,7 @@ mod tests {
         let mut function = text::parse(source).unwrap();
         let cfg = Cfg::new(&function);
         write(&mut function, &cfg);
-        function.blocks[function.layout[0]].iter().map(|inst| function.insts[*inst].ctrl).collect()
+        function[function.layout()[0]].iter().map(|inst| function[*inst].ctrl).collect()
     }
 
     /// What an acquire loads is there before the first level cache forgets: what is loaded later is
@@ -643,8 +642,8 @@ mod tests {
         let mut function = text::parse(source).unwrap();
         let cfg = Cfg::new(&function);
         write(&mut function, &cfg);
-        let block = function.layout[0];
-        let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
+        let block = function.layout()[0];
+        let ctrl = |at: usize| function[function[block][at]].ctrl;
         assert_ne!(ctrl(0).read_bar, NONE);
         assert_eq!(ctrl(2).wait >> ctrl(0).read_bar & 1, 1);
         let source = "function k sm_120\nphys r0=2 r1=4 r2=5 r3=6 r4=7\nb0:\n  F2I{dst=U16 src=F64} d=r3 a={r1,r2}\n  \
@@ -652,8 +651,8 @@ mod tests {
         let mut function = text::parse(source).unwrap();
         let cfg = Cfg::new(&function);
         write(&mut function, &cfg);
-        let block = function.layout[0];
-        let ctrl = |at: usize| function.insts[function.blocks[block][at]].ctrl;
+        let block = function.layout()[0];
+        let ctrl = |at: usize| function[function[block][at]].ctrl;
         let told = [ctrl(1).read_bar, ctrl(1).write_bar].into_iter().filter(|board| *board != NONE);
         assert!(told.map(|board| ctrl(3).wait >> board & 1).sum::<u8>() > 0);
     }

@@ -10,7 +10,7 @@ use crate::tables::Op;
 
 /// An ACQUIRE only waits, so with its control word it is a NOP.
 fn written_as_nop(function: &mut Function, inst: InstId) {
-    if function.insts[inst].op == Op::ACQUIRE {
-        function.insts[inst].op = Op::NOP;
+    if function[inst].op == Op::ACQUIRE {
+        function[inst].op = Op::NOP;
     }
 }

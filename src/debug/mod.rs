@@ -56,13 +56,13 @@ impl Facts {
     pub fn new(lowered: &LoweredModule, codes: &[Code], devices: &[Code], depths: &HashMap<String, u32>) -> Facts {
         let all = lowered.functions.iter().zip(codes).chain(lowered.devices.iter().zip(devices));
         let one = |(lowered, code): (&LoweredFunction, &Code)| {
-            let name = lowered.function.name.clone();
+            let name = lowered.function.name().to_string();
             let depth = depths.get(&name).copied().unwrap_or_default();
             let facts = FunctionFacts {
                 values: code.values.clone(),
                 stack: code.stack.clone(),
                 places: lowered.places.clone(),
-                frame_bytes: lowered.function.frame_bytes,
+                frame_bytes: lowered.function.attributes().frame_bytes,
                 depth,
                 sized_by_launch: lowered.dynamic_shared,
             };

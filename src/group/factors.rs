@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Joins factors, and lets waits read those that they free.
 pub fn run(function: &mut Function, cfg: &Cfg) {
     let flights = Flights::new(function, cfg);
-    if function.optimise && join(function, cfg, &flights) {
+    if function.attributes().optimise && join(function, cfg, &flights) {
         keep(function, Flights::new(function, cfg));
     } else {
         keep(function, flights);
@@ -40,7 +40,7 @@ impl Flights {
         while let Some(number) = work.pop_first() {
             let block = cfg.rpo[number];
             let mut state = starts[block].clone().unwrap_or_else(Flight::nowhere);
-            for inst in &function.blocks[block] {
+            for inst in &function[block] {
                 for Group { factors, .. } in pass(function, *inst, &mut state) {
                     freed.entry(*inst).or_default().extend(factors);
                 }
@@ -57,7 +57,7 @@ impl Flights {
 
 /// Goes past an instruction; the groups that it waits for.
 fn pass(function: &Function, inst: InstId, state: &mut Flight) -> Vec<Group> {
-    match function.insts[inst].op {
+    match function[inst].op {
         Op::GMMA => {
             if !is_commit(function, inst) {
                 state.product(&Set::new(), &factors(function, inst).map(number).collect());
@@ -115,9 +115,9 @@ type Place = (usize, usize);
 /// The places of factors that are read at one place.
 fn places(function: &Function) -> BTreeMap<VReg, Place> {
     let mut places: BTreeMap<VReg, Option<Place>> = BTreeMap::new();
-    for block in &function.layout {
+    for block in function.layout() {
         let mut product = 0;
-        for inst in function.blocks[*block].iter().copied().filter(|inst| function.insts[*inst].op == Op::GMMA) {
+        for inst in function[*block].iter().copied().filter(|inst| function[*inst].op == Op::GMMA) {
             if !is_commit(function, inst) {
                 for (at, reg) in factors(function, inst).enumerate() {
                     let place = Some((product, at));
@@ -146,13 +146,13 @@ struct Joined {
 
 impl Joined {
     fn new(function: &Function, cfg: &Cfg, flights: &Flights) -> Joined {
-        let mut all = RegSet::new(function.regs.len());
+        let mut all = RegSet::new(function.regs().len());
         flights.freed.values().flatten().for_each(|reg| {
             all.insert(VReg::new(*reg as usize));
         });
         let mut joined = Joined::default();
         let live = Liveness::at_end(function, cfg, |_| false);
-        for block in &function.layout {
+        for block in function.layout() {
             joined.meet_flights(function, &all, (*block, flights));
             joined.meet_live(function, &all, (*block, &live));
         }
@@ -162,7 +162,7 @@ impl Joined {
     /// Notes what products under way read where a factor is written.
     fn meet_flights(&mut self, function: &Function, all: &RegSet, (block, flights): (Block, &Flights)) {
         let mut state = flights.starts[block].clone().unwrap_or_else(Flight::nowhere);
-        for inst in &function.blocks[block] {
+        for inst in &function[block] {
             pass(function, *inst, &mut state);
             let written = |reg| {
                 let met = self.met.entry(reg).or_default();
@@ -175,13 +175,13 @@ impl Joined {
     /// Notes what is still to be read where a factor is written.
     fn meet_live(&mut self, function: &Function, all: &RegSet, (block, live): (Block, &Liveness)) {
         let mut now: BTreeSet<VReg> = live.live[block].iter().copied().filter(|reg| all.contains(*reg)).collect();
-        for inst in function.blocks[block].iter().rev() {
+        for inst in function[block].iter().rev() {
             let mut written = Vec::new();
             function.for_each_def(*inst, keeping(all, |reg| written.push(reg)));
             for reg in &written {
                 self.met.entry(*reg).or_default().extend(now.iter().chain(&written));
             }
-            if function.insts[*inst].guard.is_null() {
+            if function[*inst].guard.is_null() {
                 written.iter().for_each(|reg| {
                     now.remove(reg);
                 });
@@ -212,8 +212,8 @@ impl Joined {
     /// Makes the sets of two registers one, if that is right.
     fn unite(&mut self, function: &Function, a: VReg, b: VReg) {
         let (a, b) = (self.root(a), self.root(b));
-        let free = |reg: VReg| function.regs[reg].phys.is_none() && function.regs[reg].fixed.is_none();
-        if a == b || !free(a) || !free(b) || function.regs[a].file != function.regs[b].file {
+        let free = |reg: VReg| function[reg].phys.is_none() && function[reg].fixed.is_none();
+        if a == b || !free(a) || !free(b) || function[a].file != function[b].file {
             return;
         }
         let (mut one, other) = (self.set(a), self.set(b));
@@ -233,8 +233,8 @@ impl Joined {
         if self.into.is_empty() {
             return false;
         }
-        for block in function.layout.clone() {
-            for inst in function.blocks[block].clone() {
+        for block in function.layout().to_vec() {
+            for inst in function[block].clone() {
                 let mut named = false;
                 let mut note = |reg: VReg| named |= self.into.contains_key(&reg);
                 function.for_each_def(inst, &mut note);

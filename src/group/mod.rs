@@ -16,16 +16,16 @@ use crate::tables::{Mod, Op, Role, value};
 
 /// Whether an instruction closes a group without a product of its own.
 fn is_commit(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     data.op == Op::GMMA && closes(function, inst) && function.arg(inst, Role::D).as_vector().is_none()
 }
 
 fn closes(function: &Function, inst: InstId) -> bool {
-    function.insts[inst].mods.get(Mod::Gsb) == value::gsb::GSB0
+    function[inst].mods.get(Mod::Gsb) == value::gsb::GSB0
 }
 
 /// Whether a function has products of warp groups.
 fn has_products(function: &Function) -> bool {
-    let product = |inst: &InstId| matches!(function.insts[*inst].op, Op::GMMA | Op::WARPGROUP);
-    function.layout.iter().any(|block| function.blocks[*block].iter().any(product))
+    let product = |inst: &InstId| matches!(function[*inst].op, Op::GMMA | Op::WARPGROUP);
+    function.layout().iter().any(|block| function[*block].iter().any(product))
 }

@@ -9,7 +9,7 @@ use super::flight::{Flight, Set};
 use super::{closes, has_products, is_commit};
 use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
-use crate::ori::{Block, File, Function, InstId, Operand};
+use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Role, value};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeSet;
@@ -27,14 +27,14 @@ pub fn run(cx: &mut PassCx) {
 /// A commit behind a product of the same block, with nothing of a group between them, is part of
 /// the product.
 fn fold_commits(function: &mut Function) {
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         let (mut last, mut dead) = (None, BTreeSet::new());
-        for inst in function.blocks[block].clone() {
-            match function.insts[inst].op {
-                Op::GMMA if is_commit(function, inst) && function.insts[inst].guard.is_null() => {
+        for inst in function[block].clone() {
+            match function[inst].op {
+                Op::GMMA if is_commit(function, inst) && function[inst].guard.is_null() => {
                     if let Some(product) = last.take() {
                         let product: InstId = product;
-                        function.insts[product].mods.set(Mod::Gsb, value::gsb::GSB0);
+                        function[product].mods.set(Mod::Gsb, value::gsb::GSB0);
                         dead.insert(inst);
                     }
                 }
@@ -43,7 +43,7 @@ fn fold_commits(function: &mut Function) {
                 _ => {}
             }
         }
-        function.blocks[block].retain(|inst| !dead.contains(inst));
+        function[block].retain(|inst| !dead.contains(inst));
     }
 }
 
@@ -56,7 +56,7 @@ fn order(function: &mut Function, cfg: &Cfg) {
     while let Some(number) = work.pop_first() {
         let block = cfg.rpo[number];
         let mut state = starts[block].clone().unwrap_or_else(Flight::nowhere);
-        for inst in function.blocks[block].clone() {
+        for inst in function[block].clone() {
             needs(function, inst, &mut state);
         }
         for succ in &cfg.succs[block] {
@@ -68,12 +68,12 @@ fn order(function: &mut Function, cfg: &Cfg) {
     let registers = all_registers(function);
     for block in &cfg.rpo {
         let mut state = starts[*block].clone().unwrap_or_else(Flight::nowhere);
-        let mut out = Vec::with_capacity(function.blocks[*block].len());
-        for inst in std::mem::take(&mut function.blocks[*block]) {
+        let mut out = Vec::with_capacity(function[*block].len());
+        for inst in std::mem::take(&mut function[*block]) {
             let need = needs(function, inst, &mut state);
-            let line = function.insts[inst].line;
+            let line = function[inst].line;
             let mut add = |function: &mut Function, new: InstId| {
-                function.insts[new].line = line;
+                function[new].line = line;
                 out.push(new);
             };
             if need.commit {
@@ -91,12 +91,12 @@ fn order(function: &mut Function, cfg: &Cfg) {
             out.push(inst);
         }
         for inst in &out {
-            let data = &function.insts[*inst];
+            let data = &function[*inst];
             if data.op == Op::WARPGROUP && function.arg(*inst, Role::A).is_null() {
                 function.set_extras(*inst, &registers, &[]);
             }
         }
-        function.blocks[*block] = out;
+        function[*block] = out;
     }
 }
 
@@ -104,9 +104,9 @@ fn order(function: &mut Function, cfg: &Cfg) {
 /// said to be ready.
 fn all_registers(function: &Function) -> Vec<Operand> {
     let mut found = std::collections::BTreeMap::new();
-    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
-        if function.insts[*inst].op == Op::GMMA {
-            let data = |reg| &function.regs[reg];
+    for inst in function.layout().iter().flat_map(|block| &function[*block]) {
+        if function[*inst].op == Op::GMMA {
+            let data = |reg| &function[reg];
             for role in [Role::A, Role::C, Role::E] {
                 function.for_each_reg(function.arg(*inst, role), |reg| {
                     found.insert((data(reg).file == File::R, data(reg).phys), reg);
@@ -128,7 +128,7 @@ struct Need {
 /// General registers of operands, by physical number.
 fn numbers(function: &Function, operand: Operand, set: &mut Set) {
     function.for_each_reg(operand, |reg| {
-        let data = &function.regs[reg];
+        let data = &function[reg];
         if data.file == File::R {
             set.extend(data.phys.map(u32::from));
         }
@@ -137,7 +137,7 @@ fn numbers(function: &Function, operand: Operand, set: &mut Set) {
 
 /// What an instruction needs, and the state behind it.
 fn needs(function: &Function, inst: InstId, state: &mut Flight) -> Need {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let mut need = Need::default();
     let until = |state: &mut Flight, newest: usize, need: &mut Need| {
         need.commit = newest == 0;
@@ -183,7 +183,7 @@ fn needs(function: &Function, inst: InstId, state: &mut Flight) -> Need {
         }
         _ => {
             let (mut reads, mut writes) = (Set::new(), Set::new());
-            let physical = |reg| (function.regs[reg].file == File::R).then_some(function.regs[reg].phys).flatten();
+            let physical = |reg: VReg| (function[reg].file == File::R).then_some(function[reg].phys).flatten();
             function.for_each_use(inst, |reg| reads.extend(physical(reg).map(u32::from)));
             function.for_each_def(inst, |reg| writes.extend(physical(reg).map(u32::from)));
             if let Some(newest) = state.too_early(&reads, &writes) {
@@ -202,7 +202,7 @@ fn needs(function: &Function, inst: InstId, state: &mut Flight) -> Need {
 
 fn commit(function: &mut Function) -> InstId {
     let inst = function.make(Op::GMMA);
-    function.insts[inst].mods.set(Mod::Gsb, value::gsb::GSB0);
+    function[inst].mods.set(Mod::Gsb, value::gsb::GSB0);
     [Role::D, Role::Ub, Role::C].into_iter().for_each(|role| function.set_arg(inst, role, Operand::zero()));
     function.set_arg(inst, Role::Pp, Operand::never());
     inst

@@ -25,17 +25,17 @@ pub fn run(cx: &mut PassCx) {
 }
 
 fn products(function: &Function) -> Vec<InstId> {
-    let all = function.layout.iter().flat_map(|block| &function.blocks[*block]);
-    all.copied().filter(|inst| function.insts[*inst].op == Op::GMMA).collect()
+    let all = function.layout().iter().flat_map(|block| &function[*block]);
+    all.copied().filter(|inst| function[*inst].op == Op::GMMA).collect()
 }
 
 /// VOTEU of PT for the sake of products alone: PT itself.
 fn known_predicates(function: &mut Function) {
     let mut votes: BTreeMap<VReg, (InstId, u32)> = BTreeMap::new();
     let mut defined: BTreeMap<VReg, u32> = BTreeMap::new();
-    for block in function.layout.clone() {
-        for inst in function.blocks[block].clone() {
-            if function.insts[inst].op == Op::VOTEU
+    for block in function.layout().to_vec() {
+        for inst in function[block].clone() {
+            if function[inst].op == Op::VOTEU
                 && function.arg(inst, Role::Pp) == Operand::always()
                 && let Some(reg) = function.arg(inst, Role::Pu).as_reg()
             {
@@ -57,8 +57,8 @@ fn known_predicates(function: &mut Function) {
         }
     }
     let dead: Vec<InstId> = votes.values().filter(|vote| vote.1 == 0).map(|vote| vote.0).collect();
-    for block in function.layout.clone() {
-        function.blocks[block].retain(|inst| !dead.contains(inst));
+    for block in function.layout().to_vec() {
+        function[block].retain(|inst| !dead.contains(inst));
     }
 }
 
@@ -70,16 +70,16 @@ pub(super) fn regs(function: &Function, inst: InstId, role: Role) -> Vec<VReg> {
 
 /// One vector for what is added to and what is given.
 fn tie(function: &mut Function) {
-    for block in function.layout.clone() {
-        let mut out = Vec::with_capacity(function.blocks[block].len());
-        for inst in std::mem::take(&mut function.blocks[block]) {
-            if function.insts[inst].op == Op::GMMA {
+    for block in function.layout().to_vec() {
+        let mut out = Vec::with_capacity(function[block].len());
+        for inst in std::mem::take(&mut function[block]) {
+            if function[inst].op == Op::GMMA {
                 let (d, c) = (regs(function, inst, Role::D), regs(function, inst, Role::C));
                 if !d.is_empty() && d.len() == c.len() && d != c {
                     let pairs: Vec<(VReg, VReg)> = d.iter().copied().zip(c).collect();
-                    let line = function.insts[inst].line;
+                    let line = function[inst].line;
                     let copies = destruct::parallel_copy(function, &pairs);
-                    copies.iter().for_each(|copy| function.insts[*copy].line = line);
+                    copies.iter().for_each(|copy| function[*copy].line = line);
                     out.extend(copies);
                     let sum = function.vector(&d);
                     function.set_arg(inst, Role::C, Operand::vector(sum));
@@ -87,6 +87,6 @@ fn tie(function: &mut Function) {
             }
             out.push(inst);
         }
-        function.blocks[block] = out;
+        function[block] = out;
     }
 }

@@ -25,7 +25,7 @@ pub fn add(
 ) -> Result<(), String> {
     let limits = lowered.functions.iter().filter_map(|f| crate::ori::register_changes::least(&f.function));
     let settings = Settings { max_registers: limits.min(), ..settings };
-    let own = lowered.functions.iter().chain(&lowered.devices).map(|f| f.function.name.clone()).collect();
+    let own = lowered.functions.iter().chain(&lowered.devices).map(|f| f.function.name().to_string()).collect();
     let mut adding = Adding { places: BTreeMap::new(), own, settings };
     for (entry, code) in codes.iter().enumerate() {
         for name in called(code) {
@@ -93,7 +93,7 @@ impl Adding {
             let new: Vec<_> = made.object.prototypes.iter().filter(|p| !known.contains(p)).cloned().collect();
             known.extend(new);
         }
-        self.own.insert(made.lowered.function.name.clone());
+        self.own.insert(made.lowered.function.name().to_string());
         self.places.insert(name.to_string(), place);
         Ok(Some(place))
     }

@@ -79,8 +79,8 @@ fn compile(helper: &Helper, settings: Settings) -> Result<Compiled, String> {
     let target = Target::by_name(settings.target).ok_or_else(|| wrong("no such target"))?;
     let mut library = lower::library(&module, target, settings.object).map_err(|list| told(&list))?;
     let mut lowered = library.devices.pop().ok_or_else(|| wrong("no function"))?;
-    lowered.function.max_registers = settings.max_registers;
-    lowered.function.optimise = settings.optimise;
+    lowered.function.attributes_mut().max_registers = settings.max_registers;
+    lowered.function.attributes_mut().optimise = settings.optimise;
     if settings.slow_path {
         slow_path::prepare(&mut lowered.function, helper);
     }

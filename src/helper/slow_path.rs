@@ -27,8 +27,8 @@ pub fn source(helper: &Helper, target: &str) -> String {
 
 /// Gives a lowered device function the convention of slow paths.
 pub fn prepare(function: &mut Function, helper: &Helper) {
-    function.convention = Convention::SlowPath;
-    function.max_registers = Some(u32::from(helper.family().slow_path) + EXTRA_REGISTERS);
+    function.attributes_mut().convention = Convention::SlowPath;
+    function.attributes_mut().max_registers = Some(u32::from(helper.family().slow_path) + EXTRA_REGISTERS);
     interprocedural::move_return_address(function);
 }
 
@@ -38,13 +38,13 @@ pub fn prepare(function: &mut Function, helper: &Helper) {
 ///
 /// A frame, or a register that it should preserve.
 pub fn check(function: &Function, helper: &Helper) -> Result<(), String> {
-    if function.frame_bytes != 0 {
+    if function.attributes().frame_bytes != 0 {
         return Err("a slow path has no frame".to_string());
     }
     let (callee, mut wrong) = (Callee::SlowPath(helper.family().slow_path), None);
-    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+    for inst in function.layout().iter().flat_map(|block| &function[*block]) {
         function.for_each_def(*inst, |reg| {
-            let data = &function.regs[reg];
+            let data = &function[reg];
             let kept = |number: &u16| callee.keeps(data.file.name()).any(|run| run.contains(number));
             wrong = wrong.or(data.phys.filter(kept).map(|number| (data.file, number)));
         });

@@ -31,7 +31,7 @@ struct Atomic {
 
 impl Atomic {
     fn of(code: &Code, inst: InstId) -> Atomic {
-        let data = &code.f.insts[inst];
+        let data = &code.f[inst];
         let arg = |role| code.f.arg(inst, role);
         let unit = match data.op {
             Op::ATOMS_LOOP | Op::ATOMS_HALF => Op::ATOMS,
@@ -67,7 +67,7 @@ impl Code {
     /// Expands an operation of the family with its result in `d`; returns whether it did.
     pub(super) fn atomic(&mut self, inst: InstId, d: Operand) -> bool {
         let atomic = Atomic::of(self, inst);
-        match self.f.insts[inst].op {
+        match self.f[inst].op {
             Op::ATOMS_LOOP => self.swap_loop(&atomic, d),
             Op::ATOM_SPLIT => self.either_memory(&atomic, d),
             _ => self.half_loop(&atomic, d),
@@ -82,7 +82,7 @@ impl Code {
         args.extend((!atomic.desc.is_null()).then_some((Role::Desc, atomic.desc)));
         args.extend((!atomic.c.is_null()).then_some((Role::C, atomic.c)));
         let inst = self.put(atomic.unit, &[], &args);
-        self.f.insts[inst].mods = atomic.mods;
+        self.f[inst].mods = atomic.mods;
     }
 
     /// Emits a compare-and-swap of one word, or of two with `size` 64, at the operation's address.
@@ -232,7 +232,7 @@ impl Code {
     /// The shared address of a generic address in shared memory.
     fn within_shared(&mut self, address: Operand) -> Operand {
         let low = self.words(address)[0];
-        let Some(window) = self.f.target.generation.and_then(|g| g.info().shared_window) else { return low };
+        let Some(window) = self.f.target().generation.and_then(|g| g.info().shared_window) else { return low };
         let (base, within) = (self.window_base(window)[0], self.temp());
         self.add(within, low, base.negated());
         within

@@ -70,14 +70,14 @@ pub trait SmBackend {
 
     /// SetAfterLegalization: from here on no phase may introduce an operation without an encoding.
     fn set_after_legalization(&self, function: &mut Function) {
-        function.stage.legalized = true;
+        function.stage_mut().legalized = true;
     }
 
     /// Expands the families that the row names for a slot.
     fn expand(&self, function: &mut Function, slot: Slot) {
         let families = self.info().families(slot).unwrap_or_default();
         if !families.is_empty() {
-            expand::run(function, |function, inst| is_of(function.insts[inst].op, families));
+            expand::run(function, |function, inst| is_of(function[inst].op, families));
         }
     }
 }

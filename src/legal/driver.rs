@@ -18,7 +18,7 @@ pub fn converge(function: &mut Function, knobs: &Knobs, families: &[Family]) -> 
     for block in &cfg.rpo {
         let mut block = *block;
         loop {
-            let next = function.blocks[block].iter().position(|i| is_of(function.insts[*i].op, families));
+            let next = function[block].iter().position(|i| is_of(function[*i].op, families));
             let Some(at) = next else { break };
             // If the expansion branches, the rest of the block is in a new block; continue there.
             block = expand::one(function, block, at);
@@ -30,7 +30,7 @@ pub fn converge(function: &mut Function, knobs: &Knobs, families: &[Family]) -> 
     }
     if changed {
         let cfg = Cfg::new(function);
-        function.layout.retain(|block| cfg.reachable(*block));
+        function.layout_mut().retain(|block| cfg.reachable(*block));
     }
     changed
 }

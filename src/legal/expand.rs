@@ -14,21 +14,21 @@ use std::collections::HashMap;
 
 /// Expands the operations for which `wanted` is true; returns whether there were any.
 pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) -> bool {
-    let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|inst| wanted(function, *inst));
+    let any = function.layout().iter().flat_map(|b| &function[*b]).any(|inst| wanted(function, *inst));
     if !any {
         return false;
     }
-    let first_new = function.regs.len();
-    let f = std::mem::replace(function, Function::new("", function.target));
-    let ssa = f.ssa;
+    let first_new = function.regs().len();
+    let f = std::mem::replace(function, Function::new("", function.target()));
+    let ssa = f.is_ssa();
     let entry = f.entry();
     let mut code = Code { f, block: entry, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
     let mut ends: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
     let mut results: Vec<VReg> = Vec::new();
-    for block in std::mem::take(&mut code.f.layout) {
-        code.f.layout.push(block);
+    for block in std::mem::take(code.f.layout_mut()) {
+        code.f.layout_mut().push(block);
         code.block = block;
-        for inst in std::mem::take(&mut code.f.blocks[block]) {
+        for inst in std::mem::take(&mut code.f[block]) {
             if wanted(&code.f, inst) {
                 code.f.for_each_def(inst, |reg| results.push(reg));
                 operation(&mut code, inst, ssa);
@@ -40,8 +40,8 @@ pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) 
         ends[block] = Some(code.block).filter(|end| *end != block);
     }
     let cold = std::mem::take(&mut code.cold);
-    code.f.layout.retain(|block| !cold.contains(block));
-    code.f.layout.extend(cold);
+    code.f.layout_mut().retain(|block| !cold.contains(block));
+    code.f.layout_mut().extend(cold);
     *function = code.f;
     if ssa {
         rename_predecessors(function, &ends);
@@ -54,28 +54,28 @@ pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) 
 /// Expands one operation of a function that is not in SSA form; returns the block that now has the
 /// instructions after it.
 pub fn one(function: &mut Function, block: Block, at: usize) -> Block {
-    let f = std::mem::replace(function, Function::new("", function.target));
+    let f = std::mem::replace(function, Function::new("", function.target()));
     let mut code = Code { f, block, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
-    let behind: Vec<InstId> = code.f.blocks[block].drain(at..).collect();
-    let place = code.f.layout.iter().position(|b| *b == block).map_or(code.f.layout.len(), |place| place + 1);
-    let after = code.f.layout.split_off(place);
+    let behind: Vec<InstId> = code.f[block].drain(at..).collect();
+    let place = code.f.layout().iter().position(|b| *b == block).map_or(code.f.layout().len(), |place| place + 1);
+    let after = code.f.layout_mut().split_off(place);
     operation(&mut code, behind[0], false);
     let end = code.block;
-    code.f.blocks[end].extend_from_slice(&behind[1..]);
+    code.f[end].extend_from_slice(&behind[1..]);
     let cold = std::mem::take(&mut code.cold);
-    code.f.layout.retain(|block| !cold.contains(block));
-    code.f.layout.extend(after);
-    code.f.layout.extend(cold);
+    code.f.layout_mut().retain(|block| !cold.contains(block));
+    code.f.layout_mut().extend(after);
+    code.f.layout_mut().extend(cold);
     *function = code.f;
     end
 }
 
 /// Renames the predecessors in PHIs to the blocks in which they now end.
 fn rename_predecessors(function: &mut Function, ends: &SecondaryMap<Block, Option<Block>>) {
-    for block in function.layout.clone() {
-        for i in 0..function.blocks[block].len() {
-            let inst = function.blocks[block][i];
-            if function.insts[inst].op != Op::PHI {
+    for block in function.layout().to_vec() {
+        for i in 0..function[block].len() {
+            let inst = function[block][i];
+            if function[inst].op != Op::PHI {
                 break;
             }
             for operand in function.args_mut(inst) {
@@ -91,7 +91,7 @@ fn rename_predecessors(function: &mut Function, ends: &SecondaryMap<Block, Optio
 
 /// Expands one operation, guard included.
 fn operation(code: &mut Code, inst: InstId, ssa: bool) {
-    let data = code.f.insts[inst];
+    let data = code.f[inst];
     code.line = data.line;
     let d = code.f.arg(inst, Role::D);
     let done = (!data.guard.is_null()).then(|| {
@@ -120,12 +120,12 @@ fn operation(code: &mut Code, inst: InstId, ssa: bool) {
 
 fn write(code: &mut Code, inst: InstId, d: Operand) {
     let arg = |code: &Code, role| code.f.arg(inst, role);
-    match Family::of(code.f.insts[inst].op) {
+    match Family::of(code.f[inst].op) {
         Some(Family::Division) => quotient(code, inst, d),
         Some(Family::Atomics) => atomic(code, inst, d),
         Some(Family::Policies) => {
             let [a, b, c, e] = [Role::A, Role::B, Role::C, Role::E].map(|role| arg(code, role));
-            if code.f.insts[inst].op == Op::POLICY_RANGE {
+            if code.f[inst].op == Op::POLICY_RANGE {
                 code.policy_of_range(d, a, [b, c], e);
             } else {
                 code.policy_of_fraction(d, a, b);
@@ -146,7 +146,7 @@ fn atomic(code: &mut Code, inst: InstId, d: Operand) {
 
 /// Expands divisions, remainders and roots.
 fn quotient(code: &mut Code, inst: InstId, d: Operand) {
-    let data = code.f.insts[inst];
+    let data = code.f[inst];
     let [a, b] = [Role::A, Role::B].map(|role| code.f.arg(inst, role));
     let [a, b] = [a, b].map(|operand| code.in_reg(operand));
     let signed = data.mods.get(Mod::Sign) == value::sign::NONE;

@@ -80,7 +80,7 @@ impl Code {
     }
 
     fn quotient_long(&mut self, a: Words, b: Words, remainder: bool) -> Words {
-        if self.f.convention == Convention::SlowPath {
+        if self.f.attributes().convention == Convention::SlowPath {
             return self.quotient_of_longs(a, b, remainder);
         }
         let (high, p, result) = (self.temp(), self.temp_pred(), [self.temp(), self.temp()]);
@@ -103,7 +103,7 @@ impl Code {
 
     fn quotient_of_longs(&mut self, a: Words, b: Words, remainder: bool) -> Words {
         // A slow path has few registers and computes -b products instead.
-        let negative = (self.f.convention != Convention::SlowPath).then(|| {
+        let negative = (self.f.attributes().convention != Convention::SlowPath).then(|| {
             let negative = [self.temp(), self.temp()];
             self.add_long(negative, nothing(), b, true);
             negative

@@ -39,10 +39,10 @@ fn inner(function: &Function) -> Result<Inner<'static>, String> {
 }
 
 fn inner_with<'a>(function: &Function, encodes: Encodes<'a>) -> Result<Inner<'a>, String> {
-    let found: Option<&'static dyn Backend> = backend(function.target.name);
+    let found: Option<&'static dyn Backend> = backend(function.target().name);
     found
         .map(|backend| Inner(backend, encodes))
-        .ok_or_else(|| format!("Target '{}' has no backend", function.target.name))
+        .ok_or_else(|| format!("Target '{}' has no backend", function.target().name))
 }
 
 /// ConvertUnsupportedOps (5): expands operations that the optimizer cannot handle.
@@ -51,7 +51,7 @@ pub fn convert_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> Result<
     if asked.knobs.is_on(Knob::ConvertUnsupportedOps) {
         asked.outer.convert_unsupported_ops(&inner(function)?, function);
     }
-    function.stage.converted = true;
+    function.stage_mut().converted = true;
     Ok(())
 }
 
@@ -81,8 +81,8 @@ pub fn late_expansion(cx: &mut PassCx, asked: &Legalization) -> Result<(), Strin
 /// AdvancedPhaseLateConvUnSup (77): records whether LateExpansionUnsupportedOps has anything to do.
 pub fn late_conversion_gate(cx: &mut PassCx, _: &Legalization) -> Result<(), String> {
     let function = &mut *cx.function;
-    let mut insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
-    function.stage.unsupported = insts.any(|inst| Family::of(function.insts[*inst].op).is_some());
+    let mut insts = function.layout().iter().flat_map(|block| &function[*block]);
+    function.stage_mut().unsupported = insts.any(|inst| Family::of(function[*inst].op).is_some());
     Ok(())
 }
 
@@ -93,7 +93,7 @@ pub fn late_expansion_unsupported_ops(cx: &mut PassCx, asked: &Legalization) -> 
     let runs = knobs.is_on(Knob::ConvertUnsupportedOps)
         && knobs.is_on(Knob::GeneralOptimization)
         && !knobs.is_on(Knob::DisableLateExpansionUnsupportedOps)
-        && function.stage.unsupported;
+        && function.stage().unsupported;
     if runs {
         inner(function)?.late_expansion_unsupported_ops(function, knobs);
     }
@@ -128,16 +128,16 @@ pub fn set_after_legalization(cx: &mut PassCx, asked: &Legalization) -> Result<(
     if asked.opt_level >= MARKED_FROM && asked.knobs.is_on(Knob::GeneralOptimization) {
         inner(function)?.set_after_legalization(function);
     }
-    let mut insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
-    let wrong = insts.find(|inst| !function.insts[**inst].op.has(Prop::Bookkeeping) && !encodes(function, **inst));
+    let mut insts = function.layout().iter().flat_map(|block| &function[*block]);
+    let wrong = insts.find(|inst| !function[**inst].op.has(Prop::Bookkeeping) && !encodes(function, **inst));
     match wrong {
         None => Ok(()),
         Some(inst) => {
             let why = reason(function, *inst).map_or(String::new(), |why| format!("; {why}"));
             Err(format!(
                 "operation {} has no encoding on {}: {}{why}",
-                crate::tables::ori::op_name(function.insts[*inst].op),
-                function.target.name,
+                crate::tables::ori::op_name(function[*inst].op),
+                function.target().name,
                 text::instruction(function, *inst)
             ))
         }

@@ -19,7 +19,7 @@ pub(crate) const RETURN_ADDRESS: [u16; 2] = [2, 3];
 impl Code {
     /// The helper of a name, if the function may call its slow path.
     pub(super) fn slow_path(&self, name: &str) -> Option<&'static Helper> {
-        if !self.f.slow_paths || self.f.convention == Convention::SlowPath {
+        if !self.f.attributes().slow_paths || self.f.attributes().convention == Convention::SlowPath {
             return None;
         }
         Helper::by_name(name).filter(|helper| helper.family().slow_path > 0)
@@ -34,7 +34,7 @@ impl Code {
         rare: impl FnOnce(&mut Code),
         often: impl FnOnce(&mut Code),
     ) {
-        if self.f.convention == Convention::SlowPath {
+        if self.f.attributes().convention == Convention::SlowPath {
             return rare(self);
         }
         let (name, arguments, d) = call;

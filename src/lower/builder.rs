@@ -131,10 +131,10 @@ impl<'a> Builder<'a> {
             registers[id] = (0..register.vector.max(1)).map(|_| register_for(&mut f, register.ty.bits())).collect();
         }
         let homes = homes_for(&mut f, module, source, &layout);
-        let visible = f.regs.len();
-        f.local_bytes = layout.local_bytes;
+        let visible = f.regs().len();
+        f.attributes_mut().local_bytes = layout.local_bytes;
         if !source.is_entry {
-            f.convention = Convention::Device;
+            f.attributes_mut().convention = Convention::Device;
         }
         let block = f.new_block();
         Builder {
@@ -181,26 +181,26 @@ impl<'a> Builder<'a> {
         let entry = self.f.entry();
         let mut insts = std::mem::take(&mut self.arrivals);
         insts.append(&mut self.prologue);
-        insts.append(&mut self.f.blocks[entry]);
-        self.f.blocks[entry] = insts;
+        insts.append(&mut self.f[entry]);
+        self.f[entry] = insts;
         std::mem::replace(&mut self.code.f, Function::new("", self.target))
     }
 
     /// Declares the current contents of the entry block to be the prologue.
     pub fn split_arrivals(&mut self) {
-        self.arrivals = std::mem::take(&mut self.code.f.blocks[self.code.block]);
+        self.arrivals = std::mem::take(&mut self.code.f[self.code.block]);
     }
 
     fn reload_descriptor(&mut self) {
-        for block in self.f.layout.clone() {
+        for block in self.f.layout().to_vec() {
             let mut out = Vec::new();
-            for inst in std::mem::take(&mut self.f.blocks[block]) {
+            for inst in std::mem::take(&mut self.f[block]) {
                 out.push(inst);
-                if self.f.insts[inst].op == Op::CALL {
+                if self.f[inst].op == Op::CALL {
                     out.push(self.load_descriptor());
                 }
             }
-            self.f.blocks[block] = out;
+            self.f[block] = out;
         }
     }
 
@@ -230,7 +230,7 @@ impl<'a> Builder<'a> {
                 watched.parts[reg] = Some(Part::new(number, word));
             }
         }
-        self.code.f.watched = Some(Box::new(watched));
+        self.code.f.set_watched(watched);
     }
 
     /// Replaces the operands of a PTX register and returns the previous ones.
@@ -252,8 +252,8 @@ impl<'a> Builder<'a> {
         if self.descriptor.is_null() {
             let vector = self.f.new_vector(File::UR, 2);
             for (reg, phys) in self.f.vector_regs(vector).to_vec().into_iter().zip(DESCRIPTOR) {
-                self.f.regs[reg].phys = Some(phys);
-                self.f.regs[reg].varying = false;
+                self.f[reg].phys = Some(phys);
+                self.f[reg].varying = false;
             }
             self.descriptor = Operand::vector(vector);
             let load = self.load_descriptor();

@@ -32,7 +32,7 @@ impl Builder<'_> {
             self.fence_of(Semantics::Release, Scope::Cluster)?;
         }
         let barrier = self.put(Op::CGABAR_ARV, &[], &[]);
-        self.f.insts[barrier].ordered = true;
+        self.f[barrier].ordered = true;
         self.enter(end);
         self.guard = guard;
         Ok(())
@@ -63,7 +63,7 @@ impl Builder<'_> {
 
     fn wait_together(&mut self) {
         let barrier = self.put(Op::CGABAR_WAIT, &[], &[]);
-        self.f.insts[barrier].ordered = true;
+        self.f[barrier].ordered = true;
         self.put(Op::CCTL, &[CCTL_IVALL], &[]);
     }
 
@@ -99,7 +99,7 @@ impl Builder<'_> {
         };
         let (pair, none) = (self.pair_of(words), self.literal(0));
         let inst = self.put(op, &mods, &[(Role::A, pair), (Role::Off, none), (Role::B, value)]);
-        self.f.insts[inst].ordered = true;
+        self.f[inst].ordered = true;
         Ok(())
     }
 

@@ -68,6 +68,6 @@ impl Builder<'_> {
         let word = if taken.is_some() { "TRY_ALLOC.CTAPOOL" } else { "DEALLOC.CTAPOOL" };
         let way = named(Mod::RegPool, word).unwrap_or((Mod::RegPool, 0));
         let change = self.put(Op::SETMAXREG, &[way], &args);
-        self.f.insts[change].ordered = true;
+        self.f[change].ordered = true;
     }
 }

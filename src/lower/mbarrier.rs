@@ -93,13 +93,13 @@ impl Builder<'_> {
     /// it.
     fn on_mbarrier(&mut self, op: Op, mods: &[M], at: Place, args: &[(Role, Operand)], listed: Listed) -> InstId {
         let offset = self.literal(at.offset);
-        let uniform = at.base.as_reg().is_some_and(|reg| self.f.regs[reg].file == File::UR);
+        let uniform = at.base.as_reg().is_some_and(|reg| self.f[reg].file == File::UR);
         let beside = op.info().roles.iter().any(|role| role.role == Role::Ub);
         let mut all = vec![(if uniform && beside { Role::Ub } else { Role::A }, at.base), (Role::Off, offset)];
         all.extend_from_slice(args);
         let inst = self.put(op, mods, &all);
-        self.f.insts[inst].ordered = true;
-        self.f.insts[inst].listed = listed as u8;
+        self.f[inst].ordered = true;
+        self.f[inst].listed = listed as u8;
         inst
     }
 
@@ -166,7 +166,7 @@ impl Builder<'_> {
     pub fn uniform(&mut self, numbers: &[u16], words: &[Operand]) -> Operand {
         let vector = self.f.new_vector(File::UR, numbers.len());
         for ((reg, phys), word) in self.f.vector_regs(vector).to_vec().into_iter().zip(numbers).zip(words) {
-            self.f.regs[reg].phys = Some(*phys);
+            self.f[reg].phys = Some(*phys);
             let op = if self.constant(*word).is_some() { Op::UMOV } else { Op::R2UR };
             let word = match self.constant(*word) {
                 Some(value) => self.literal(value as i64),

@@ -232,7 +232,7 @@ fn lower_all(
         if object { module::object_symbols::facts(module, &calls, &layout) } else { ObjectFacts::default() };
     if object {
         let all = functions.iter().chain(&devices);
-        let one = |f: &LoweredFunction| (f.function.name.clone(), f.externs.clone());
+        let one = |f: &LoweredFunction| (f.function.name().to_string(), f.externs.clone());
         facts.add_calls_of_driver(module, all.map(one));
     }
     let ModuleLayout { variables, global, global_init, constant3, constant4, bank2, warnings, infos, .. } = layout;
@@ -246,7 +246,7 @@ fn lower_all(
         let most = left / (1 + functions.iter().map(|entry| entry.pieces.len()).max().unwrap_or(0));
         for lowered in functions.iter_mut().chain(&mut devices) {
             let start = if lowered.branch_bank { tables } else { 0 };
-            lowered.function.constants = Some(BankConstants { start, most, values: Vec::new() });
+            lowered.function.attributes_mut().constants = Some(BankConstants { start, most, values: Vec::new() });
         }
     }
     Ok(LoweredModule {
@@ -383,7 +383,7 @@ impl Lowering<'_> {
                 }
                 Statement::Pragma(pragma) if keeps_loops(pragma) => {
                     let block = builder.block;
-                    builder.f.rolled.blocks.push(block);
+                    builder.f.attributes_mut().rolled.blocks.push(block);
                 }
                 Statement::Location(_) | Statement::Pragma(_) => {}
             }
@@ -391,7 +391,7 @@ impl Lowering<'_> {
         if let Err(refusal) = end(&mut builder) {
             diagnostics.push(diagnostic_at(refusal, source));
         }
-        builder.f.rolled.all = rolled;
+        builder.f.attributes_mut().rolled.all = rolled;
         let places = std::mem::take(&mut builder.layout);
         let debug = self.module.target.debug;
         if debug {

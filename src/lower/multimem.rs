@@ -30,7 +30,7 @@ impl Builder<'_> {
         let whole = if words == 1 { regs[0] } else { vector };
         let off = self.literal(place.offset);
         let load = self.put(Op::LDGMC, &[E, op, size], &[(Role::D, whole), (Role::A, place.base), (Role::Off, off)]);
-        self.f.insts[load].ordered = true;
+        self.f[load].ordered = true;
         match parts {
             [one] => {
                 let d = self.dest(one)?;

@@ -147,7 +147,7 @@ impl Builder<'_> {
                 _ => (role, value),
             }));
             let inst = b.put(op, &mods, &all);
-            b.f.insts[inst].ordered = true;
+            b.f[inst].ordered = true;
             Ok(())
         })
     }

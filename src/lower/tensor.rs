@@ -254,7 +254,7 @@ impl Builder<'_> {
         let [to, from, ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
         let scope = inst.mods.scope.unwrap_or(Scope::Sys);
         let barrier = self.all_lanes();
-        self.f.insts[barrier].ordered = true;
+        self.f[barrier].ordered = true;
         let (from, to) = (self.shared_word(from)?, self.map_address(to, Some(Space::Global))?);
         let (lane, offset) = (self.temp(), self.temp());
         let (number, amount) = (self.special_number("SR_LANEID"), self.imm(WORD));

@@ -103,7 +103,7 @@ impl Builder<'_> {
         let state = self.in_reg(state);
         let args = [(Role::A, base), (Role::Off, at), (Role::B, state)];
         let store = self.put_if(chosen, Op::STS, &[SIZE_U8], &args);
-        self.f.insts[store].ordered = true;
+        self.f[store].ordered = true;
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl Builder<'_> {
         let offset = self.literal(to.offset);
         let args = [(Role::A, to.base), (Role::Off, offset), (Role::B, word)];
         let store = self.put_if(lane, Op::STS, &[SIZE_32], &args);
-        self.f.insts[store].ordered = true;
+        self.f[store].ordered = true;
     }
 
     /// Units of so many columns, and as many ones.
@@ -263,14 +263,14 @@ impl Builder<'_> {
 
     pub(super) fn uniform_flag(&mut self) -> Operand {
         let flag = self.f.new_reg(File::UP);
-        self.f.regs[flag].phys = Some(FLAG);
+        self.f[flag].phys = Some(FLAG);
         Operand::reg(flag)
     }
 
     /// A uniform register of this number, to be written.
     fn uniform_place(&mut self, numbers: &[u16; 1]) -> Operand {
         let reg = self.f.new_reg(File::UR);
-        self.f.regs[reg].phys = Some(numbers[0]);
+        self.f[reg].phys = Some(numbers[0]);
         Operand::reg(reg)
     }
 }
@@ -360,7 +360,7 @@ impl Builder<'_> {
                 let apart = b.constant_operand(&rest[1])? as i32;
                 let upper = b.load_piece(&upper_half(&mods)?, place, offset + i64::from(apart), [found, Some(d)]);
                 // It leaves the lower lanes as they are, as an instruction with a guard may.
-                b.f.insts[upper].guard = Operand::always();
+                b.f[upper].guard = Operand::always();
             }
             to.into_iter().zip(words).for_each(|(to, word)| b.copy(to, word));
             Ok(())
@@ -374,7 +374,7 @@ impl Builder<'_> {
             [Role::D2, Role::D].into_iter().zip(to).filter_map(|(role, to)| Some((role, to?))).collect();
         args.extend([(Role::Ub, place), (Role::Off, offset)]);
         let load = self.put(Op::LDTM, mods, &args);
-        self.f.insts[load].ordered = true;
+        self.f[load].ordered = true;
         load
     }
 
@@ -395,7 +395,7 @@ impl Builder<'_> {
             for (mods, offset) in pieces {
                 let offset = b.literal(offset);
                 let store = b.put(Op::STTM, &mods, &[(Role::Ub, place), (Role::Off, offset), (Role::B, from)]);
-                b.f.insts[store].ordered = true;
+                b.f[store].ordered = true;
             }
             Ok(())
         })

@@ -70,12 +70,12 @@ impl Builder<'_> {
         let (sent, none) = (self.in_reg(sent), self.literal(0));
         let args = [(Role::D, Operand::zero()), (Role::A, barrier), (Role::Off, none), (Role::B, sent)];
         let arrival = self.put(Op::SYNCS_ARRIVE, &[ARRIVE_RED], &args);
-        self.f.insts[arrival].ordered = true;
+        self.f[arrival].ordered = true;
         let unit = self.in_reg(unit);
         let (pair, none) = (self.pair_of([there, barrier]), self.literal(0));
         self.keep_units(to, ones, unit, Operand::always())?;
         let store = self.put(Op::STAS, &[SIZE_32], &[(Role::A, pair), (Role::Off, none), (Role::B, unit)]);
-        self.f.insts[store].ordered = true;
+        self.f[store].ordered = true;
         self.note_exclusive(inst, Operand::always())?;
         self.turn_parity()
     }
@@ -89,7 +89,7 @@ impl Builder<'_> {
         let (barrier, none) = (self.peer_barrier(peer)?, self.literal(0));
         let args = [(Role::D, Operand::zero()), (Role::A, barrier), (Role::Off, none), (Role::B, Operand::zero())];
         let arrival = self.put(Op::SYNCS_ARRIVE, &[ARRIVE_RED, ARRIVE_ONE], &args);
-        self.f.insts[arrival].ordered = true;
+        self.f[arrival].ordered = true;
         self.turn_parity()
     }
 
@@ -103,7 +103,7 @@ impl Builder<'_> {
         let (base, at, over) = (self.partition()?, self.literal(BARRIER), self.temp_pred());
         let args = [(Role::Pu, over), (Role::A, base), (Role::Off, at), (Role::B, phase)];
         let check = self.put(Op::SYNCS_PHASECHK, &[TRYWAIT], &args);
-        self.f.insts[check].ordered = true;
+        self.f[check].ordered = true;
         self.branch_if(over.inverted(), turn, done);
         Ok(())
     }

@@ -52,7 +52,7 @@ fn nounroll_names_loops() {
     let pragma = ".pragma \"nounroll\";";
     let rolled = |module: &str, entry: &str, body: &str| {
         let module = lowered(&source(module, entry, body), "sm_80").unwrap();
-        module.functions[0].function.rolled.clone()
+        module.functions[0].function.attributes().rolled.clone()
     };
     let none = rolled("", "", "");
     assert!(!none.all && none.blocks.is_empty());
@@ -114,10 +114,10 @@ fn saxpy_on_sm_90() {
     assert_eq!(places, [(0, 4), (4, 4), (8, 8), (16, 8)]);
     let ops: Vec<&str> = function
         .function
-        .layout
+        .layout()
         .iter()
-        .flat_map(|b| &function.function.blocks[*b])
-        .map(|i| function.function.insts[*i].op.info().text)
+        .flat_map(|b| &function.function[*b])
+        .map(|i| function.function[*i].op.info().text)
         .collect();
     let expected = "ULDC LDC LDC LDC LDC S2R COPY LDC COPY S2R COPY IMAD ISETP EXIT COPY COPY IMAD.WIDE IADD3 IADD3 LDG COPY COPY IADD3 IADD3 LDG FFMA STG BRA EXIT";
     assert_eq!(ops.join(" "), expected);

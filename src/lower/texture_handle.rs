@@ -259,8 +259,8 @@ impl Builder<'_> {
         let vector = self.f.new_vector(File::UR, 2);
         let regs = self.f.vector_regs(vector).to_vec();
         for (reg, phys) in regs.iter().zip(first..) {
-            self.f.regs[*reg].phys = Some(phys);
-            self.f.regs[*reg].varying = false;
+            self.f[*reg].phys = Some(phys);
+            self.f[*reg].varying = false;
         }
         let load = if self.has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
         for (reg, at) in regs.into_iter().zip([Some(texture), sampler]) {

@@ -39,7 +39,7 @@ impl Builder<'_> {
     pub fn warp_barrier(&mut self, inst: &ast::Instruction) -> Lowered {
         let mask = self.source(&inst.operands[0], ScalarType::B32)?;
         let barrier = self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
-        self.f.insts[barrier].ordered = true;
+        self.f[barrier].ordered = true;
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl Builder<'_> {
     /// A reduction over the active lanes.
     fn reduce_active(&mut self, opcode: Op, mods: &[M], d: Operand, a: Operand) {
         let reduced = self.f.new_reg(File::UR);
-        self.f.regs[reduced].phys = Some(REDUCED);
+        self.f[reduced].phys = Some(REDUCED);
         self.put(opcode, mods, &[(Role::D, Operand::reg(reduced)), (Role::A, a)]);
         self.put(Op::MOV, &[], &[(Role::D, d), (Role::A, Operand::reg(reduced))]);
     }
@@ -260,7 +260,7 @@ impl Builder<'_> {
                 return Ok(());
             }
             let lane = self.f.new_reg(File::UR);
-            self.f.regs[lane].phys = Some(REDUCED);
+            self.f[lane].phys = Some(REDUCED);
             self.put(Op::ELECT, &[], &[(Role::Pu, p), (Role::D, Operand::reg(lane))]);
             self.put(Op::MOV, &[], &[(Role::D, d), (Role::A, Operand::reg(lane))]);
             return Ok(());

@@ -34,8 +34,8 @@ fn distinct(words: &[Operand]) -> Option<Vec<VReg>> {
 impl Builder<'_> {
     /// All lanes of the warp are together from here on in the block, as `.sync.aligned` says.
     pub fn together(&mut self) {
-        let here = self.f.blocks[self.block].iter();
-        if here.clone().any(|inst| self.f.insts[*inst].op == Op::SYNCMASK && self.f.insts[*inst].guard.is_null()) {
+        let here = self.f[self.block].iter();
+        if here.clone().any(|inst| self.f[*inst].op == Op::SYNCMASK && self.f[*inst].guard.is_null()) {
             return;
         }
         self.all_lanes();

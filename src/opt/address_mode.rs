@@ -17,9 +17,9 @@ use crate::tables::{Op, Role};
 pub fn run(cx: &mut PassCx) {
     let def_use = cx.def_use();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
-    for block in function.layout.clone() {
-        for i in 0..function.blocks[block].len() {
-            let inst = function.blocks[block][i];
+    for block in function.layout().to_vec() {
+        for i in 0..function[block].len() {
+            let inst = function[block][i];
             while access(function, &def_use, inst, (Role::A, Role::Off), fits) {}
             while access(function, &def_use, inst, (Role::S, Role::Soff), fits) {}
             bank(function, &def_use, inst);
@@ -30,7 +30,7 @@ pub fn run(cx: &mut PassCx) {
 /// Gives a load from a constant bank the place that its index is known to be: the load then reads
 /// no register, and can be an operand.
 fn bank(function: &mut Function, def_use: &DefUse, inst: InstId) {
-    if function.insts[inst].op != Op::LDC {
+    if function[inst].op != Op::LDC {
         return;
     }
     let Kind::Const { bank, offset } = function.arg(inst, Role::C).kind() else { return };
@@ -54,7 +54,7 @@ fn number(function: &Function, def_use: &DefUse, reg: VReg) -> Option<u32> {
 
 /// Folds one addition into an address and its offset in an access; returns whether it did.
 fn access(function: &mut Function, def_use: &DefUse, inst: InstId, place: (Role, Role), fits: Fits) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let (Some(at), Some(off)) = (op.role_index(place.0), op.role_index(place.1)) else { return false };
     let role = &op.info().roles[at];
     if role.class != Class::Reg || op.info().roles[off].class != Class::Imm {

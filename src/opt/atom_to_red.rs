@@ -14,27 +14,27 @@ use crate::tables::{Op, Role};
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
-    let atomic = |function: &Function, inst: &InstId| function.insts[*inst].op == Op::ATOMG;
-    let all = || function.layout.iter().flat_map(|b| &function.blocks[*b]);
+    let atomic = |function: &Function, inst: &InstId| function[*inst].op == Op::ATOMG;
+    let all = || function.layout().iter().flat_map(|b| &function[*b]);
     if !all().any(|inst| atomic(function, inst)) {
         cx.unchanged = true;
         return;
     }
-    let mut read = RegSet::new(function.regs.len());
+    let mut read = RegSet::new(function.regs().len());
     for inst in all() {
         function.for_each_use(*inst, |reg| {
             read.insert(reg);
         });
     }
-    for block in function.layout.clone() {
-        for at in 0..function.blocks[block].len() {
-            let inst = function.blocks[block][at];
-            let next = function.blocks[block].get(at + 1).map(|next| function.insts[*next].op);
+    for block in function.layout().to_vec() {
+        for at in 0..function[block].len() {
+            let inst = function[block][at];
+            let next = function[block].get(at + 1).map(|next| function[*next].op);
             if atomic(function, &inst)
                 && next != Some(Op::CCTL)
                 && let Some(new) = without_result(function, inst, &read, fits)
             {
-                function.blocks[block][at] = new;
+                function[block][at] = new;
             }
         }
     }
@@ -43,7 +43,7 @@ pub fn run(cx: &mut PassCx) {
 /// The instruction without a result, if the result is unused and the target encodes it.
 fn without_result(function: &mut Function, inst: InstId, read: &RegSet, fits: Fits) -> Option<InstId> {
     let mut wanted = false;
-    function.for_each_def(inst, |reg| wanted |= read.contains(reg) || function.regs[reg].phys.is_some());
+    function.for_each_def(inst, |reg| wanted |= read.contains(reg) || function[reg].phys.is_some());
     if wanted || !function.arg(inst, Role::C).is_null() {
         return None;
     }
@@ -52,9 +52,9 @@ fn without_result(function: &mut Function, inst: InstId, read: &RegSet, fits: Fi
         let operand = function.arg(inst, role);
         function.set_arg(new, role, operand);
     }
-    let old = &function.insts[inst];
+    let old = &function[inst];
     let (mods, guard, line, ordered) = (old.mods, old.guard, old.line, old.ordered);
-    let data = &mut function.insts[new];
+    let data = &mut function[new];
     (data.mods, data.guard, data.line, data.ordered) = (mods, guard, line, ordered);
     fits(function, new).then_some(new)
 }

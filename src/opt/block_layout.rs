@@ -14,33 +14,33 @@ pub fn thread_jumps(cx: &mut PassCx) {
     thread(cx.function);
     cx.invalidate(&[]);
     let cfg = cx.cfg();
-    cx.function.layout.retain(|b| cfg.reachable(*b));
+    cx.function.layout_mut().retain(|b| cfg.reachable(*b));
 }
 
 /// Inverts branches so that the fall-through replaces a branch.
 pub fn turn_branches(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    for place in 0..function.layout.len().saturating_sub(1) {
-        turn(function, function.layout[place], function.layout[place + 1]);
+    for place in 0..function.layout().len().saturating_sub(1) {
+        turn(function, function.layout()[place], function.layout()[place + 1]);
     }
 }
 
 /// Redirects branches to a block that only branches to that block's target.
 fn thread(function: &mut Function) {
     let mut onward: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
-    for block in &function.layout {
-        if let [only] = function.blocks[*block][..]
+    for block in function.layout() {
+        if let [only] = function[*block][..]
             && is_jump(function, only)
-            && function.insts[only].guard.is_null()
+            && function[only].guard.is_null()
             && let Kind::Label(target) = function.arg(only, Role::Target).kind()
         {
             onward[*block] = Some(target);
         }
     }
     // Reconvergence points stay where BSSY says.
-    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
+    for inst in function.layout().iter().flat_map(|b| &function[*b]) {
         if let Kind::Label(target) = function.arg(*inst, Role::Target).kind()
-            && !function.insts[*inst].op.has(Prop::Control)
+            && !function[*inst].op.has(Prop::Control)
         {
             onward[target] = None;
         }
@@ -53,9 +53,9 @@ fn thread(function: &mut Function) {
         }
         block
     };
-    for block in function.layout.clone() {
-        for i in function.first_terminator(block)..function.blocks[block].len() {
-            let inst = function.blocks[block][i];
+    for block in function.layout().to_vec() {
+        for i in function.first_terminator(block)..function[block].len() {
+            let inst = function[block][i];
             for operand in function.args_mut(inst) {
                 if let Kind::Label(target) = operand.kind() {
                     *operand = Operand::label(end(target));
@@ -71,20 +71,20 @@ const MOST_STEPS: usize = 64;
 /// Whether an instruction is a branch with no operands but a guard and a target.
 pub fn is_jump(function: &Function, inst: InstId) -> bool {
     let bare = function.args(inst).iter().all(|o| matches!(o.kind(), Kind::Label(_) | Kind::Null));
-    function.insts[inst].op == Op::BRA && bare && function.insts[inst].mods == Mods::default()
+    function[inst].op == Op::BRA && bare && function[inst].mods == Mods::default()
 }
 
 /// Rewrites `@p BRA next; BRA other` to `@!p BRA other; BRA next`.
 fn turn(function: &mut Function, block: Block, next: Block) {
-    let [.., conditional, last] = function.blocks[block][..] else { return };
-    let guard = function.insts[conditional].guard;
+    let [.., conditional, last] = function[block][..] else { return };
+    let guard = function[conditional].guard;
     let (to, other) = (function.arg(conditional, Role::Target), function.arg(last, Role::Target));
     let whole = is_jump(function, conditional)
         && is_jump(function, last)
         && guard.as_reg().is_some()
-        && function.insts[last].guard.is_null();
+        && function[last].guard.is_null();
     if whole && to == Operand::label(next) && other != to {
-        function.insts[conditional].guard = guard.inverted();
+        function[conditional].guard = guard.inverted();
         function.set_arg(conditional, Role::Target, other);
         function.set_arg(last, Role::Target, to);
     }
@@ -94,12 +94,12 @@ fn turn(function: &mut Function, block: Block, next: Block) {
 /// every block still ends with its terminator here.
 pub fn remove_nops(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    if function.watched.is_some() {
+    if function.watched().is_some() {
         // With debug information they mark lines.
         return;
     }
-    for block in function.layout.clone() {
-        let insts = std::mem::take(&mut function.blocks[block]);
-        function.blocks[block] = insts.into_iter().filter(|i| function.insts[*i].op != Op::NOP).collect();
+    for block in function.layout().to_vec() {
+        let insts = std::mem::take(&mut function[block]);
+        function[block] = insts.into_iter().filter(|i| function[*i].op != Op::NOP).collect();
     }
 }

@@ -18,20 +18,20 @@ use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    if !cx.function.target.has(Feature::ConstantOperandsPreferred) {
+    if !cx.function.target().has(Feature::ConstantOperandsPreferred) {
         cx.unchanged = true;
         return;
     }
     let def_use = cx.def_use();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         let mut factors = Vec::new();
         let mut at = 0;
-        while at < function.blocks[block].len() {
-            let inst = function.blocks[block][at];
-            if function.insts[inst].op == Op::LDC {
+        while at < function[block].len() {
+            let inst = function[block][at];
+            if function[inst].op == Op::LDC {
                 load(function, inst);
-            } else if function.insts[inst].op.has(Prop::Pure) {
+            } else if function[inst].op.has(Prop::Pure) {
                 operands(function, &def_use, inst, fits);
                 if address(function, &def_use, (block, at), &mut factors, fits) {
                     at += 1;
@@ -44,7 +44,7 @@ pub fn run(cx: &mut PassCx) {
 
 /// Bank, offset of the first byte, and size of a load of 4 or 8 bytes at a fixed address.
 fn place(function: &Function, inst: InstId) -> Option<(u8, u16, u16)> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let index = function.arg(inst, Role::A);
     if data.op != Op::LDC || !data.guard.is_null() || !matches!(index.kind(), Kind::Null | Kind::Zero) {
         return None;
@@ -75,7 +75,7 @@ fn value(function: &Function, def_use: &DefUse, operand: Operand) -> Option<u64>
 fn source(function: &Function, def_use: &DefUse, reg: VReg) -> Option<(u8, u16)> {
     let inst = def_use.def_of(function, reg)?;
     let d = function.arg(inst, Role::D);
-    if function.insts[inst].op == Op::MOV {
+    if function[inst].op == Op::MOV {
         let from = function.arg(inst, Role::A);
         return match from.kind() {
             Kind::Const { bank, offset } if from == from.plain() && function.arg(inst, Role::Lanes).is_null() => {
@@ -108,7 +108,7 @@ fn constant(function: &Function, def_use: &DefUse, operand: Operand, width: Widt
 
 /// Replaces as many operands as the instruction can encode by constant operands.
 fn operands(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     for (i, role) in op.info().roles.iter().enumerate() {
         let old = function.args(inst)[i];
         if role.direction != Direction::Use || role.class != Class::Reg {
@@ -119,10 +119,10 @@ fn operands(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
         } else if matches!(role.width, Width::Words(2))
             && let Some(value) = value(function, def_use, old)
         {
-            let known = function.constants.as_ref().map_or(0, |constants| constants.values.len());
-            let new = function.constants.as_mut().and_then(|constants| constants.operand(value));
+            let known = function.attributes().constants.as_ref().map_or(0, |constants| constants.values.len());
+            let new = function.attributes_mut().constants.as_mut().and_then(|constants| constants.operand(value));
             if !new.is_some_and(|new| operand(function, inst, (i, new.modified_like(old)), fits))
-                && let Some(constants) = &mut function.constants
+                && let Some(constants) = &mut function.attributes_mut().constants
             {
                 constants.values.truncate(known);
             }
@@ -139,7 +139,7 @@ fn operand(function: &mut Function, inst: InstId, (i, new): (usize, Operand), fi
         return true;
     }
     function.args_mut(inst)[i] = old;
-    let first = function.insts[inst].op.info().roles[i].role == Role::A;
+    let first = function[inst].op.info().roles[i].role == Role::A;
     if !first || !swaps(function, inst) || matches!(other.kind(), Kind::Const { .. }) {
         return false;
     }
@@ -163,8 +163,8 @@ fn address(
     factors: &mut Vec<(u64, VReg)>,
     fits: Fits,
 ) -> bool {
-    let inst = function.blocks[block][at];
-    if function.insts[inst].op != Op::IMAD_WIDE {
+    let inst = function[block][at];
+    if function[inst].op != Op::IMAD_WIDE {
         return false;
     }
     let (factor, sum) = (function.arg(inst, Role::B), function.arg(inst, Role::C));
@@ -186,8 +186,8 @@ fn address(
     let mov = function.make(Op::MOV);
     function.set_arg(mov, Role::D, Operand::reg(reg));
     function.set_arg(mov, Role::A, factor);
-    function.insts[mov].line = function.insts[inst].line;
-    function.blocks[block].insert(at, mov);
+    function[mov].line = function[inst].line;
+    function[block].insert(at, mov);
     factors.push((known, reg));
     true
 }

@@ -17,22 +17,22 @@ const SIGN: u64 = 1 << 31;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let insts: Vec<InstId> = function.layout.iter().flat_map(|b| function.blocks[*b].iter().copied()).collect();
-    let is_free = |f: &Function, inst: InstId| f.insts[inst].contract && f.insts[inst].guard.is_null();
+    let insts: Vec<InstId> = function.layout().iter().flat_map(|b| function[*b].iter().copied()).collect();
+    let is_free = |f: &Function, inst: InstId| f[inst].contract && f[inst].guard.is_null();
     if !insts.iter().any(|inst| is_free(function, *inst)) {
         cx.unchanged = true;
         return;
     }
-    let mut product: SecondaryMap<VReg, Option<InstId>> = table(function.regs.len());
-    let mut uses: SecondaryMap<VReg, u32> = table(function.regs.len());
+    let mut product: SecondaryMap<VReg, Option<InstId>> = table(function.regs().len());
+    let mut uses: SecondaryMap<VReg, u32> = table(function.regs().len());
     for inst in &insts {
         function.for_each_use(*inst, |reg| uses[reg] += 1);
-        if is_free(function, *inst) && matches!(function.insts[*inst].op, Op::FMUL | Op::DMUL) {
+        if is_free(function, *inst) && matches!(function[*inst].op, Op::FMUL | Op::DMUL) {
             function.for_each_def(*inst, |reg| product[reg] = Some(*inst));
         }
     }
     for sum in insts {
-        let fused = match function.insts[sum].op {
+        let fused = match function[sum].op {
             Op::FADD => Op::FFMA,
             Op::DADD => Op::DFMA,
             _ => continue,
@@ -67,7 +67,7 @@ fn fuse(
     let mul = product[*regs.first()?]?;
     let mut defs = Vec::new();
     function.for_each_reg(function.arg(mul, Role::D), |reg| defs.push(reg));
-    let same = |kind: Mod| function.insts[mul].mods.get(kind) == function.insts[sum].mods.get(kind);
+    let same = |kind: Mod| function[mul].mods.get(kind) == function[sum].mods.get(kind);
     if defs != regs || regs.iter().any(|reg| uses[*reg] != 1) || !same(Mod::Ftz) || saturates(function, mul) {
         return None;
     }
@@ -87,15 +87,15 @@ fn fuse(
 }
 
 fn saturates(function: &Function, inst: InstId) -> bool {
-    function.insts[inst].mods.get(Mod::Sat) != 0
+    function[inst].mods.get(Mod::Sat) != 0
 }
 
 fn replace(function: &mut Function, sum: InstId, op: Op, [a, b, c]: [Operand; 3]) {
-    let (d, data) = (function.arg(sum, Role::D), function.insts[sum]);
+    let (d, data) = (function.arg(sum, Role::D), function[sum]);
     let new = function.make(op);
     for (role, operand) in [(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)] {
         function.set_arg(new, role, operand);
     }
-    (function.insts[new].mods, function.insts[new].line) = (data.mods, data.line);
-    function.insts[sum] = function.insts[new];
+    (function[new].mods, function[new].line) = (data.mods, data.line);
+    function[sum] = function[new];
 }

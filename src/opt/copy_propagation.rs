@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 pub fn run(cx: &mut PassCx) {
     let opposites = predicates(cx.function, cx.encoder.encodes);
     let function = &mut *cx.function;
-    let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs.len());
+    let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs().len());
     let mut any = false;
-    for block in &function.layout {
-        for inst in &function.blocks[*block] {
+    for block in function.layout() {
+        for inst in &function[*block] {
             if let Some((dst, src)) = plain_copy(function, *inst) {
                 source[dst] = Some(src);
                 any = true;
@@ -31,9 +31,9 @@ pub fn run(cx: &mut PassCx) {
         cx.unchanged = !opposites;
         return;
     }
-    for block in function.layout.clone() {
-        for at in 0..function.blocks[block].len() {
-            rename(function, &source, function.blocks[block][at]);
+    for block in function.layout().to_vec() {
+        for at in 0..function[block].len() {
+            rename(function, &source, function[block][at]);
         }
     }
 }
@@ -41,8 +41,8 @@ pub fn run(cx: &mut PassCx) {
 /// Makes readers of predicates that are others, or their opposites, read these where they can;
 /// whether any does.
 fn predicates(function: &mut Function, encodes: fn(&Function, InstId) -> bool) -> bool {
-    let watched = |reg| function.watched.as_ref().is_some_and(|watched| watched.parts[reg].is_some());
-    let insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
+    let watched = |reg| function.watched().is_some_and(|watched| watched.parts[reg].is_some());
+    let insts = function.layout().iter().flat_map(|block| &function[*block]);
     let found = insts.filter_map(|inst| as_input(function, *inst)).filter(|(d, _)| !watched(*d));
     let known: BTreeMap<VReg, Operand> = found.collect();
     if known.is_empty() {
@@ -57,14 +57,14 @@ fn predicates(function: &mut Function, encodes: fn(&Function, InstId) -> bool) -
         (now != operand).then_some(now)
     };
     let mut any = false;
-    for block in function.layout.clone() {
-        for at in 0..function.blocks[block].len() {
-            let inst = function.blocks[block][at];
-            if let Some(guard) = input(function.insts[inst].guard) {
-                function.insts[inst].guard = guard;
+    for block in function.layout().to_vec() {
+        for at in 0..function[block].len() {
+            let inst = function[block][at];
+            if let Some(guard) = input(function[inst].guard) {
+                function[inst].guard = guard;
                 any = true;
             }
-            let op = function.insts[inst].op;
+            let op = function[inst].op;
             for at in 0..function.args(inst).len() {
                 let operand = function.args(inst)[at];
                 let Some(input) = input(operand).filter(|_| function.direction(inst, at) == Direction::Use) else {
@@ -84,20 +84,20 @@ fn predicates(function: &mut Function, encodes: fn(&Function, InstId) -> bool) -
 }
 
 fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if !matches!(data.op, Op::MOV | Op::COPY) || !data.guard.is_null() || !function.arg(inst, Role::Lanes).is_null() {
         return None;
     }
     let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
     let (d, s) = (dst.as_reg()?, src.as_reg()?);
     // A register of the text that a debugger reads stays in use where the text uses it.
-    let watched = function.watched.as_ref().is_some_and(|watched| watched.parts[d].is_some());
+    let watched = function.watched().is_some_and(|watched| watched.parts[d].is_some());
     (src == Operand::reg(s) && !watched && free_pair(function, d, s)).then_some((d, s))
 }
 
 /// Whether uses of one register may read the other one.
 pub fn free_pair(function: &Function, d: VReg, s: VReg) -> bool {
-    let data = |r: VReg| function.regs[r];
+    let data = |r: VReg| function[r];
     let free = [d, s].iter().all(|r| data(*r).phys.is_none() && data(*r).fixed.is_none());
     free && data(d).file == data(s).file
 }
@@ -123,8 +123,8 @@ pub fn rename(function: &mut Function, source: &SecondaryMap<VReg, Option<VReg>>
             function.args_mut(inst)[i] = renamed(function, source, operand);
         }
     }
-    let guard = function.insts[inst].guard;
-    function.insts[inst].guard = renamed(function, source, guard);
+    let guard = function[inst].guard;
+    function[inst].guard = renamed(function, source, guard);
     for i in 0..function.olds(inst).len() {
         let operand = function.olds(inst)[i];
         function.olds_mut(inst)[i] = renamed(function, source, operand);

@@ -23,10 +23,10 @@ pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let function = &mut *cx.function;
     let mut definitions = Definitions::new(function);
-    let mut needed = RegSet::new(function.regs.len());
-    let mut stays: SecondaryMap<InstId, bool> = table(function.insts.len());
+    let mut needed = RegSet::new(function.regs().len());
+    let mut stays: SecondaryMap<InstId, bool> = table(function.insts().len());
     let mut work: Vec<InstId> = Vec::new();
-    for inst in cfg.rpo.iter().flat_map(|b| &function.blocks[*b]) {
+    for inst in cfg.rpo.iter().flat_map(|b| &function[*b]) {
         let defines_root = definitions.add(function, *inst);
         if defines_root || is_rooted(function, *inst) {
             stays[*inst] = true;
@@ -46,12 +46,12 @@ pub fn run(cx: &mut PassCx) {
     }
     let mut unchanged = true;
     for block in &cfg.rpo {
-        let insts = &mut function.blocks[*block];
+        let insts = &mut function[*block];
         let before = insts.len();
         insts.retain(|inst| stays[*inst]);
         unchanged &= insts.len() == before;
-        for at in 0..function.blocks[*block].len() {
-            let inst = function.blocks[*block][at];
+        for at in 0..function[*block].len() {
+            let inst = function[*block][at];
             unchanged &= !leave_out(function, inst, &needed);
         }
     }
@@ -66,19 +66,19 @@ struct Definitions {
 
 impl Definitions {
     fn new(function: &Function) -> Definitions {
-        Definitions { last: table(function.regs.len()), entries: Vec::with_capacity(function.regs.len()) }
+        Definitions { last: table(function.regs().len()), entries: Vec::with_capacity(function.regs().len()) }
     }
 
     /// Adds those of an instruction; whether it must stay for one of them. A register that is
     /// reserved in the whole function has uses that no operand shows, but not if it only hands over
     /// what an operation across lanes gives; and a debugger may read any register of the text.
     fn add(&mut self, function: &Function, inst: InstId) -> bool {
-        let watched = function.watched.as_ref().filter(|_| function.insts[inst].op != Op::PHI);
+        let watched = function.watched().filter(|_| function[inst].op != Op::PHI);
         let mut reserved = false;
         function.for_each_def(inst, |reg| {
             self.entries.push((inst, self.last[reg]));
             self.last[reg] = Some(self.entries.len() as u32 - 1);
-            let fixed = function.regs[reg].phys.is_some() && !function.insts[inst].op.has(Prop::Droppable);
+            let fixed = function[reg].phys.is_some() && !function[inst].op.has(Prop::Droppable);
             reserved |= fixed || watched.is_some_and(|w| w.parts[reg].is_some());
         });
         reserved
@@ -96,17 +96,17 @@ impl Definitions {
 
 /// Whether an instruction must stay whatever it defines.
 fn is_rooted(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     // An instruction that never executes is there on purpose, and so is a volatile access.
-    let kept = function.insts[inst].guard == Operand::never() || function.insts[inst].ordered;
+    let kept = function[inst].guard == Operand::never() || function[inst].ordered;
     let convergent = op.has(Prop::Convergent) && !op.has(Prop::Droppable);
     kept || op.has(Prop::SideEffect) || convergent || op.has(Prop::Control) || op == Op::NOP
 }
 
 /// Leaves out results of a droppable instruction that nobody needs; whether there are any.
 fn leave_out(function: &mut Function, inst: InstId, needed: &RegSet) -> bool {
-    let data = &function.insts[inst];
-    if !data.op.has(Prop::Droppable) || !function.olds(inst).is_empty() || function.watched.is_some() {
+    let data = &function[inst];
+    if !data.op.has(Prop::Droppable) || !function.olds(inst).is_empty() || function.watched().is_some() {
         return false;
     }
     let unread = |role: &&RoleInfo| {

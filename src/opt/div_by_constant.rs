@@ -31,19 +31,19 @@ struct Division {
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
-    let divides = |inst: &InstId| division_bits(function.insts[*inst].op).is_some();
-    if !function.layout.iter().flat_map(|b| &function.blocks[*b]).any(divides) {
+    let divides = |inst: &InstId| division_bits(function[*inst].op).is_some();
+    if !function.layout().iter().flat_map(|b| &function[*b]).any(divides) {
         cx.unchanged = true;
         return;
     }
     let def_use = cx.def_use();
     let function = &mut *cx.function;
-    let f = std::mem::replace(function, Function::new("", function.target));
+    let f = std::mem::replace(function, Function::new("", function.target()));
     let entry = f.entry();
     let mut code = Code { f, block: entry, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
-    for block in code.f.layout.clone() {
+    for block in code.f.layout().to_vec() {
         code.block = block;
-        for inst in std::mem::take(&mut code.f.blocks[block]) {
+        for inst in std::mem::take(&mut code.f[block]) {
             match division(&code.f, &def_use, inst) {
                 Some(division) => code.divide_by(inst, division),
                 None => code.f.append(block, inst),
@@ -67,7 +67,7 @@ fn division_bits(op: Op) -> Option<(u32, bool)> {
 
 /// The constant divisor of an instruction, if the division can be rewritten.
 fn division(function: &Function, def_use: &DefUse, inst: InstId) -> Option<Division> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let (bits, remainder) = division_bits(data.op).filter(|_| data.guard.is_null())?;
     let signed = data.mods.get(Mod::Sign) == value::sign::NONE;
     let b = function.arg(inst, Role::B);
@@ -103,7 +103,7 @@ fn reciprocal(by: u32, bits: u32) -> Option<(u32, u32)> {
 impl Code {
     /// Rewrites a division.
     fn divide_by(&mut self, inst: InstId, division: Division) {
-        self.line = self.f.insts[inst].line;
+        self.line = self.f[inst].line;
         let [d, a] = [Role::D, Role::A].map(|role| self.f.arg(inst, role));
         if division.bits == 64 {
             return self.divide_long_by(d, a, division);

@@ -45,25 +45,25 @@ struct Guarded {
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     cx.unchanged = true;
-    let is_select = |inst: &InstId| matches!(cx.function.insts[*inst].op, Op::SEL | Op::FSEL);
-    if !cx.function.layout.iter().any(|block| cx.function.blocks[*block].iter().any(is_select)) {
+    let is_select = |inst: &InstId| matches!(cx.function[*inst].op, Op::SEL | Op::FSEL);
+    if !cx.function.layout().iter().any(|block| cx.function[*block].iter().any(is_select)) {
         return;
     }
     let def_use = cx.take_def_use();
     let function = &mut *cx.function;
     let mut search = Search::new(function, def_use);
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         let found = search.block(function, block);
         cx.unchanged &= found.is_empty();
         let moved: Vec<InstId> = found.iter().map(|(_, guarded)| guarded.operation).collect();
-        let mut insts = std::mem::take(&mut function.blocks[block]);
+        let mut insts = std::mem::take(&mut function[block]);
         // Each moves down over all selects before its own, so none of these is met again.
         for (at, guarded) in found {
             apply(function, &guarded);
             insts[at] = guarded.operation;
         }
         remove_first(&mut insts, &moved);
-        function.blocks[block] = insts;
+        function[block] = insts;
     }
 }
 
@@ -78,7 +78,7 @@ fn remove_first(insts: &mut Vec<InstId>, moved: &[InstId]) {
 fn apply(function: &mut Function, guarded: &Guarded) {
     let Guarded { operation, result, old, guard } = *guarded;
     function.set_arg(operation, Role::D, Operand::reg(result));
-    function.insts[operation].guard = guard;
+    function[operation].guard = guard;
     let defs = (0..function.args(operation).len()).filter(|at| function.direction(operation, *at) == Direction::Def);
     let written = |at: usize| function.args(operation)[at] == Operand::reg(result);
     let null = Operand::default();
@@ -99,12 +99,12 @@ struct Search {
 
 impl Search {
     fn new(function: &Function, def_use: DefUse) -> Search {
-        let mut last: SecondaryMap<VReg, Last> = table(function.regs.len());
-        let mut place = table(function.insts.len());
-        for block in &function.layout {
-            for (at, inst) in function.blocks[*block].iter().enumerate() {
+        let mut last: SecondaryMap<VReg, Last> = table(function.regs().len());
+        let mut place = table(function.insts().len());
+        for block in function.layout() {
+            for (at, inst) in function[*block].iter().enumerate() {
                 place[*inst] = Some(*block);
-                let phi = function.insts[*inst].op == Op::PHI;
+                let phi = function[*inst].op == Op::PHI;
                 function.for_each_use(*inst, |reg| {
                     last[reg] = match last[reg] {
                         Last::Nowhere if !phi => Last::In(*block, at),
@@ -114,19 +114,19 @@ impl Search {
                 });
             }
         }
-        Search { def_use, last, place, tied: RegSet::new(function.regs.len()), ready: table(function.regs.len()) }
+        Search { def_use, last, place, tied: RegSet::new(function.regs().len()), ready: table(function.regs().len()) }
     }
 
     /// The selects of a block that can be guards, with their places.
     fn block(&mut self, function: &Function, block: Block) -> Vec<(usize, Guarded)> {
-        let insts = &function.blocks[block];
+        let insts = &function[block];
         let mut found = Vec::new();
         for (at, inst) in insts.iter().enumerate() {
             found.extend(self.guarded(function, block, at).map(|guarded| (at, guarded)));
-            let variable = function.insts[*inst].op.has(Prop::VariableLatency);
-            let start = if function.insts[*inst].op == Op::PHI { 0 } else { self.start(function, *inst) };
+            let variable = function[*inst].op.has(Prop::VariableLatency);
+            let start = if function[*inst].op == Op::PHI { 0 } else { self.start(function, *inst) };
             function.for_each_def(*inst, |reg| {
-                let usual = if function.regs[reg].file == File::P { PREDICATE } else { USUAL };
+                let usual = if function[reg].file == File::P { PREDICATE } else { USUAL };
                 self.ready[reg] = start + if variable { VARIABLE } else { usual };
             });
         }
@@ -143,8 +143,8 @@ impl Search {
 
     /// What an instruction becomes, if it is a select that can be a guard.
     fn guarded(&mut self, function: &Function, block: Block, at: usize) -> Option<Guarded> {
-        let inst = function.blocks[block][at];
-        let data = &function.insts[inst];
+        let inst = function[block][at];
+        let data = &function[inst];
         let plain = data.op == Op::SEL || data.op == Op::FSEL && data.mods == Mods::default();
         if !plain || !is_pure(function, inst) {
             return None;
@@ -154,7 +154,7 @@ impl Search {
         let (result, one, other) = (plain(Role::D)?, plain(Role::A)?, plain(Role::B)?);
         let guard = function.arg(inst, Role::Pp);
         let predicate = guard.as_reg()?;
-        if function.regs[predicate].file != File::P || !is_free(function, predicate) {
+        if function[predicate].file != File::P || !is_free(function, predicate) {
             return None;
         }
         [(one, other, guard), (other, one, guard.inverted())].into_iter().find_map(|(value, old, guard)| {
@@ -171,7 +171,7 @@ impl Search {
 
     /// Whether a register is one that the pass deals with.
     fn fits(&self, function: &Function, reg: VReg) -> bool {
-        let data = &function.regs[reg];
+        let data = &function[reg];
         data.file == File::R && data.varying && is_free(function, reg)
     }
 
@@ -179,7 +179,7 @@ impl Search {
     /// keeps the old value.
     fn operation(&self, function: &Function, block: Block, value: VReg, old: VReg) -> Option<InstId> {
         let inst = self.def_use.single_use_def(function, value).filter(|inst| self.place[*inst] == Some(block))?;
-        let op = function.insts[inst].op;
+        let op = function[inst].op;
         let other = [Prop::Pseudo, Prop::Convergent, Prop::HandsOver, Prop::VariableLatency];
         let copies = matches!(op, Op::MOV | Op::COPY | Op::PHI | Op::UNDEF);
         let mut defs = 0;
@@ -192,8 +192,8 @@ impl Search {
         function.for_each_use(inst, |reg| {
             free &= is_free(function, reg) && (reg == old || !self.tied.contains(reg));
             reads |= reg == old;
-            let ends = matches!(self.last[reg], Last::In(_, at) if function.blocks[block][at] == inst);
-            if ends && function.regs[reg].file == File::R && !ended.contains(&reg) {
+            let ends = matches!(self.last[reg], Last::In(_, at) if function[block][at] == inst);
+            if ends && function[reg].file == File::R && !ended.contains(&reg) {
                 ended.push(reg);
             }
         });

@@ -31,7 +31,7 @@ pub fn run(cx: &mut PassCx) {
         }
     }
     let mut known: QuickMap<u64, (InstId, Block)> = QuickMap::default();
-    let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs.len());
+    let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs().len());
     let same = constants(function, &cfg.rpo);
     // Each block, then all that it dominates.
     let mut work = vec![function.entry()];
@@ -41,9 +41,9 @@ pub fn run(cx: &mut PassCx) {
     }
     // Inputs of PHIs may come from blocks that were visited later.
     for block in &cfg.rpo {
-        for i in 0..function.blocks[*block].len() {
-            let inst = function.blocks[*block][i];
-            if function.insts[inst].op != Op::PHI {
+        for i in 0..function[*block].len() {
+            let inst = function[*block][i];
+            if function[inst].op != Op::PHI {
                 break;
             }
             rename(function, &source, inst);
@@ -60,9 +60,9 @@ fn enter(
     known: &mut QuickMap<u64, (InstId, Block)>,
     source: &mut SecondaryMap<VReg, Option<VReg>>,
 ) {
-    for i in 0..function.blocks[block].len() {
-        let inst = function.blocks[block][i];
-        if function.insts[inst].op == Op::PHI {
+    for i in 0..function[block].len() {
+        let inst = function[block][i];
+        if function[inst].op == Op::PHI {
             continue;
         }
         rename(function, source, inst);
@@ -83,10 +83,10 @@ type Same = SecondaryMap<VReg, Option<VReg>>;
 
 /// Finds the registers that hold the same constant, wherever they are defined.
 fn constants(function: &Function, blocks: &[Block]) -> Same {
-    let mut same: Same = table(function.regs.len());
+    let mut same: Same = table(function.regs().len());
     let mut first: QuickMap<(u64, File), VReg> = QuickMap::default();
-    for inst in blocks.iter().flat_map(|block| &function.blocks[*block]) {
-        let (dst, src) = match function.insts[*inst].op {
+    for inst in blocks.iter().flat_map(|block| &function[*block]) {
+        let (dst, src) = match function[*inst].op {
             Op::MOV => (function.arg(*inst, Role::D), function.arg(*inst, Role::A)),
             _ => continue,
         };
@@ -97,7 +97,7 @@ fn constants(function: &Function, blocks: &[Block]) -> Same {
             _ => None,
         };
         if let (true, Some(value), Some(reg)) = (whole, value, dst.as_reg().filter(|reg| is_free(function, *reg))) {
-            same[reg] = Some(*first.entry((value, function.regs[reg].file)).or_insert(reg));
+            same[reg] = Some(*first.entry((value, function[reg].file)).or_insert(reg));
         }
     }
     same
@@ -136,8 +136,8 @@ fn equal(function: &Function, same: &Same, one: Operand, two: Operand) -> bool {
 
 /// The indices of the first two sources, if they have no order.
 fn unordered(function: &Function, inst: InstId) -> Option<[usize; 2]> {
-    let op = function.insts[inst].op;
-    let mods = &function.insts[inst].mods;
+    let op = function[inst].op;
+    let mods = &function[inst].mods;
     let alike = mods.get(Mod::SwzA) == mods.get(Mod::SwzB);
     let swaps = op.has(Prop::Commutative) && alike && !says_which(function, inst);
     let [a, b] = [Role::A, Role::B].map(|role| op.role_index(role));
@@ -147,7 +147,7 @@ fn unordered(function: &Function, inst: InstId) -> Option<[usize; 2]> {
 /// A hash of what determines the results of a pure instruction; `None` if an operand depends on the
 /// position.
 fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if !(is_pure(function, inst) || reads_constants(function, inst)) || data.op == Op::MOV {
         return None;
     }
@@ -171,14 +171,14 @@ fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
 
 /// Whether an instruction is an unguarded load of memory that does not change (`ld.global.nc`).
 fn reads_constants(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     data.op == Op::LDG && data.guard.is_null() && !data.ordered && data.mods.get(Mod::Mem) == value::mem::CONSTANT
 }
 
 /// Whether two pure instructions compute the same results, and the first has every result that the
 /// second has.
 fn alike(function: &Function, same: &Same, first: InstId, again: InstId) -> bool {
-    let (one, two) = (&function.insts[first], &function.insts[again]);
+    let (one, two) = (&function[first], &function[again]);
     let (these, those) = (function.args(first), function.args(again));
     if one.op != two.op || one.mods != two.mods || these.len() != those.len() {
         return false;

@@ -31,11 +31,11 @@ pub fn run(cx: &mut PassCx) {
     let def_use = cx.def_use();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     let joins = |inst: &InstId| is_half(function, *inst) && of_high_half(function, &def_use, *inst);
-    if !cfg.rpo.iter().any(|block| function.blocks[*block].iter().any(joins)) {
+    if !cfg.rpo.iter().any(|block| function[*block].iter().any(joins)) {
         cx.unchanged = true;
         return;
     }
-    let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| function.blocks[*block].iter().copied()).collect();
+    let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| function[*block].iter().copied()).collect();
     let demand = demand::run(function, &insts);
     for block in &cfg.rpo {
         Joiner { function, def_use: &def_use, demand: &demand, fits }.block(*block);
@@ -44,7 +44,7 @@ pub fn run(cx: &mut PassCx) {
 
 /// An operation on two halves without swizzles, or on all bits alike.
 fn is_half(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let swizzled = [Mod::SwzA, Mod::SwzB, Mod::SwzC].into_iter().any(|kind| data.mods.get(kind) != 0);
     matches!(data.op, Op::HADD2 | Op::HMUL2 | Op::HFMA2 | Op::SEL) && is_pure(function, inst) && !swizzled
 }
@@ -55,7 +55,7 @@ fn of_high_half(function: &Function, def_use: &DefUse, inst: InstId) -> bool {
 }
 
 fn operand(function: &Function, inst: InstId, role: Role) -> Option<Operand> {
-    function.insts[inst].op.role_index(role).map(|_| function.arg(inst, role))
+    function[inst].op.role_index(role).map(|_| function.arg(inst, role))
 }
 
 /// The register of which an operand is the upper half, with the operand's sign.
@@ -77,7 +77,7 @@ impl Joiner<'_> {
         let low =
             |inst: &InstId| function.arg(*inst, Role::D).as_reg().is_some_and(|d| self.demand[d] & HIGH_HALF == 0);
         let halves: Vec<InstId> =
-            function.blocks[block].iter().filter(|inst| is_half(function, **inst) && low(inst)).copied().collect();
+            function[block].iter().filter(|inst| is_half(function, **inst) && low(inst)).copied().collect();
         let mut joined = vec![false; halves.len()];
         // An operation on the low halves and the one on the upper halves before which it moves.
         let mut moved: Vec<(InstId, InstId)> = Vec::new();
@@ -96,7 +96,7 @@ impl Joiner<'_> {
             }
         }
         for (low, high) in moved {
-            let insts = &mut self.function.blocks[block];
+            let insts = &mut self.function[block];
             insts.retain(|inst| *inst != low);
             if let Some(at) = insts.iter().position(|inst| *inst == high) {
                 insts.insert(at, low);
@@ -108,7 +108,7 @@ impl Joiner<'_> {
     /// same operation on the halves of the same registers.
     fn join(&mut self, low: InstId, high: InstId) -> bool {
         let function = &mut *self.function;
-        let (one, two) = (function.insts[low], function.insts[high]);
+        let (one, two) = (function[low], function[high]);
         if one.op != two.op || one.mods != two.mods || one.contract != two.contract {
             return false;
         }
@@ -122,14 +122,14 @@ impl Joiner<'_> {
         let count = function.imm(16);
         let args = [(Role::D, d), (Role::A, Operand::zero()), (Role::B, count), (Role::C, result)];
         rewrite(function, high, Op::SHF, &args);
-        SHF_R_U32_HI.iter().for_each(|(kind, value)| function.insts[high].mods.set(*kind, *value));
+        SHF_R_U32_HI.iter().for_each(|(kind, value)| function[high].mods.set(*kind, *value));
         true
     }
 
     /// Makes arithmetic on the low halves that on both, if that of the upper halves is the same.
     fn swizzle(&mut self, low: InstId, high: InstId) -> bool {
         let function = &mut *self.function;
-        let before = function.insts[low].mods;
+        let before = function[low].mods;
         let mut mods = before;
         for (role, swizzle, both) in OPERANDS {
             let (Some(x), Some(y)) = (operand(function, low, role), operand(function, high, role)) else { continue };
@@ -141,10 +141,10 @@ impl Joiner<'_> {
                 _ => return false,
             }
         }
-        function.insts[low].mods = mods;
+        function[low].mods = mods;
         let fit = (self.fits)(function, low);
         if !fit {
-            function.insts[low].mods = before;
+            function[low].mods = before;
         }
         fit
     }

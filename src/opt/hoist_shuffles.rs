@@ -24,8 +24,8 @@ const MOST: u32 = 8;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
-    let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|i| function.insts[*i].op == Op::SHFL);
-    if !any || function.convention != Convention::Kernel {
+    let any = function.layout().iter().flat_map(|b| &function[*b]).any(|i| function[*i].op == Op::SHFL);
+    if !any || function.attributes().convention != Convention::Kernel {
         cx.unchanged = true;
         return;
     }
@@ -42,9 +42,9 @@ pub fn run(cx: &mut PassCx) {
     }
     cx.hoisted = moved.iter().map(|(inst, ..)| *inst).collect();
     for (inst, from, to) in moved {
-        cx.function.blocks[from].retain(|other| *other != inst);
+        cx.function[from].retain(|other| *other != inst);
         let at = cx.function.first_terminator(to);
-        cx.function.blocks[to].insert(at, inst);
+        cx.function[to].insert(at, inst);
     }
 }
 
@@ -62,17 +62,17 @@ struct Hoister<'a> {
 
 impl<'a> Hoister<'a> {
     fn new(function: &Function, cfg: &'a Cfg, loops: &'a Loops, dominators: &'a Dominators) -> Hoister<'a> {
-        let mut home = table(function.regs.len());
+        let mut home = table(function.regs().len());
         for block in &cfg.rpo {
-            for inst in &function.blocks[*block] {
+            for inst in &function[*block] {
                 function.for_each_def(*inst, |reg| home[reg] = Some(*block));
             }
         }
-        Hoister { cfg, loops, dominators, home, behind: table(function.regs.len()), moved: Vec::new() }
+        Hoister { cfg, loops, dominators, home, behind: table(function.regs().len()), moved: Vec::new() }
     }
 
     fn block(&mut self, function: &Function, block: Block, together: &impl Fn(Block) -> bool) {
-        for inst in &function.blocks[block] {
+        for inst in &function[block] {
             let Some(behind) = self.may_move(function, *inst) else { continue };
             let mut to = None;
             for id in self.loops.around(block) {
@@ -91,10 +91,10 @@ impl<'a> Hoister<'a> {
 
     /// How far an instruction is behind a shuffle that moved, if it may move too; 1 for a shuffle.
     fn may_move(&self, function: &Function, inst: InstId) -> Option<u32> {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let shuffle = data.op == Op::SHFL && data.guard.is_null();
         let (mut fits, mut behind) = (shuffle || is_pure(function, inst), 0);
-        function.for_each_def(inst, |reg| fits &= is_free(function, reg) && function.regs[reg].file == File::R);
+        function.for_each_def(inst, |reg| fits &= is_free(function, reg) && function[reg].file == File::R);
         function.for_each_use(inst, |reg| {
             fits &= is_free(function, reg);
             behind = behind.max(self.behind[reg]);

@@ -31,7 +31,7 @@ const MOST_LIVE: usize = 32;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &*cx.function;
-    let any = function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|inst| is_expensive(function, *inst));
+    let any = function.layout().iter().flat_map(|b| &function[*b]).any(|inst| is_expensive(function, *inst));
     if !any {
         cx.unchanged = true;
         return;
@@ -46,7 +46,7 @@ pub fn run(cx: &mut PassCx) {
     let (target, places) = (SecondaryMap::new(), places(function, &cfg));
     let mut hoister = Hoister { places, target, live, loops: &loops, dominators: &dominators };
     for block in &cfg.rpo {
-        for inst in &function.blocks[*block] {
+        for inst in &function[*block] {
             if is_expensive(function, *inst) {
                 hoister.operation(function, *block, *inst);
             }
@@ -57,26 +57,26 @@ pub fn run(cx: &mut PassCx) {
     for (id, insts) in moved {
         let before = preheader(function, &cfg, &loops, id, &mut new);
         let at = function.first_terminator(before);
-        function.blocks[before].splice(at..at, insts);
+        function[before].splice(at..at, insts);
     }
     function.place_before(&new);
 }
 
 /// Whether an operation is worth registers that live through a loop: legalization will expand it.
 fn is_expensive(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     op.has(Prop::Pseudo) && Family::of(op).is_some() && may_move(function, inst)
 }
 
 /// Whether an instruction is a pure function of its sources, on registers other than uniform ones.
 fn may_move(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let copy = data.op == Op::COPY && data.guard.is_null();
     // An index into a constant bank may be in range only in the iterations that read there.
     let indexed = data.op == Op::LDC && !function.arg(inst, Role::A).is_null();
     let mut fits = (copy || is_pure(function, inst)) && !indexed;
     function.for_each_def(inst, |reg| {
-        fits &= is_free(function, reg) && matches!(function.regs[reg].file, File::R | File::P);
+        fits &= is_free(function, reg) && matches!(function[reg].file, File::R | File::P);
     });
     function.for_each_use(inst, |reg| fits &= is_free(function, reg));
     fits
@@ -91,9 +91,9 @@ fn words(function: &Function, insts: &[InstId]) -> usize {
 
 /// The block and the instruction that define each register.
 fn places(function: &Function, cfg: &Cfg) -> SecondaryMap<VReg, Option<(Block, InstId)>> {
-    let mut places = table(function.regs.len());
+    let mut places = table(function.regs().len());
     for block in &cfg.rpo {
-        for inst in &function.blocks[*block] {
+        for inst in &function[*block] {
             function.for_each_def(*inst, |reg| places[reg] = Some((*block, *inst)));
         }
     }
@@ -164,10 +164,10 @@ impl Hoister<'_> {
     fn moved(&self, function: &mut Function, cfg: &Cfg) -> BTreeMap<LoopId, Vec<InstId>> {
         let mut moved: BTreeMap<LoopId, Vec<InstId>> = BTreeMap::new();
         for block in &cfg.rpo {
-            for inst in std::mem::take(&mut function.blocks[*block]) {
+            for inst in std::mem::take(&mut function[*block]) {
                 match self.target[inst] {
                     Some(id) => moved.entry(id).or_default().push(inst),
-                    None => function.blocks[*block].push(inst),
+                    None => function[*block].push(inst),
                 }
             }
         }
@@ -186,20 +186,20 @@ fn preheader(function: &mut Function, cfg: &Cfg, loops: &Loops, id: LoopId, new:
     {
         return only;
     }
-    let before = function.blocks.push(Vec::new());
+    let before = function.new_unplaced_block(Vec::new());
     new.push((header, before));
     let branch = function.make(Op::BRA);
     function.set_arg(branch, Role::Target, Operand::label(header));
     let mut phis = Vec::new();
-    for i in 0..function.blocks[header].len() {
-        let phi = function.blocks[header][i];
-        if function.insts[phi].op != Op::PHI {
+    for i in 0..function[header].len() {
+        let phi = function[header][i];
+        if function[phi].op != Op::PHI {
             break;
         }
         phis.extend(split_phi(function, header, i, before, &outside));
     }
     phis.push(branch);
-    function.blocks[before] = phis;
+    function[before] = phis;
     outside.into_iter().for_each(|block| function.redirect(block, header, before));
     before
 }
@@ -207,7 +207,7 @@ fn preheader(function: &mut Function, cfg: &Cfg, loops: &Loops, id: LoopId, new:
 /// Gives a PHI one input for all predecessors outside the loop. If these inputs differ, creates a
 /// PHI for them and returns it.
 fn split_phi(function: &mut Function, header: Block, at: usize, before: Block, outside: &[Block]) -> Option<InstId> {
-    let old = function.blocks[header][at];
+    let old = function[header][at];
     let args = function.args(old).to_vec();
     let is_outside = |pair: &&[Operand]| matches!(pair[0].kind(), Kind::Label(b) if outside.contains(&b));
     let (from, rest): (Vec<&[Operand]>, Vec<&[Operand]>) = args[1..].chunks_exact(2).partition(is_outside);
@@ -221,7 +221,7 @@ fn split_phi(function: &mut Function, header: Block, at: usize, before: Block, o
     };
     let inputs: Vec<Operand> = [args[0], Operand::label(before), value].into_iter().chain(rest.concat()).collect();
     let new = function.make_with(Op::PHI, &inputs);
-    function.insts[new].line = function.insts[old].line;
-    function.blocks[header][at] = new;
+    function[new].line = function[old].line;
+    function[header][at] = new;
     phi
 }

@@ -49,13 +49,13 @@ pub fn run(cx: &mut PassCx) {
 }
 
 fn for_block(function: &mut Function, block: Block, facts: &mut Vec<Fact>) {
-    let insts = std::mem::take(&mut function.blocks[block]);
+    let insts = std::mem::take(&mut function[block]);
     let mut out = Vec::with_capacity(insts.len());
     for inst in insts {
         out.push(inst);
-        let op = function.insts[inst].op;
+        let op = function[inst].op;
         let mut moves = false;
-        function.for_each_def(inst, |reg| moves |= function.stack_pointer == Some(reg));
+        function.for_each_def(inst, |reg| moves |= function.stack_pointer() == Some(reg));
         if moves {
             facts.clear();
         }
@@ -82,19 +82,19 @@ fn for_block(function: &mut Function, block: Block, facts: &mut Vec<Fact>) {
         }
         if op.has(Prop::WritesMemory) {
             store(function, inst, &place, facts);
-        } else if function.insts[inst].guard.is_null() {
+        } else if function[inst].guard.is_null() {
             load(function, inst, &place, facts, &mut out);
         }
         let surplus = facts.len().saturating_sub(MOST);
         facts.drain(..surplus);
     }
-    function.blocks[block] = out;
+    function[block] = out;
 }
 
 /// Whether an access is weak, at a constant distance from registers that keep their values, and
 /// does nothing else.
 fn is_simple(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let none = |role| data.op.role_index(role).is_none_or(|at| function.args(inst)[at].is_null());
     let plain = none(Role::Pu) && none(Role::Pp);
     let mut free = true;
@@ -112,14 +112,14 @@ fn is_access(op: Op) -> bool {
 /// Whether a register has one value in the whole function. Only `alloca` and calls without an ABI
 /// move the stack pointer, and they end the facts.
 fn keeps(function: &Function, reg: VReg) -> bool {
-    is_free(function, reg) || function.stack_pointer == Some(reg)
+    is_free(function, reg) || function.stack_pointer() == Some(reg)
 }
 
 /// What a store leaves in memory.
 fn store(function: &Function, inst: InstId, place: &Memory, facts: &mut Vec<Fact>) {
     let source = function.arg(inst, Role::B);
     let part = part(function, inst);
-    if part != 0 || source != source.plain() || !function.insts[inst].guard.is_null() {
+    if part != 0 || source != source.plain() || !function[inst].guard.is_null() {
         return;
     }
     let mut words: SmallVec<[Operand; 4]> = SmallVec::new();
@@ -156,7 +156,7 @@ fn load(function: &mut Function, inst: InstId, place: &Memory, facts: &mut Vec<F
     let Some(values) = values.filter(|_| !results.is_empty()) else {
         return learn(function, place, part, &results, facts);
     };
-    let line = function.insts[inst].line;
+    let line = function[inst].line;
     for (n, (result, value)) in results.iter().zip(values).enumerate() {
         let op = if matches!(value.kind(), Kind::Zero) { Op::MOV } else { Op::COPY };
         let args = [(Role::D, *result), (Role::A, value)];
@@ -166,13 +166,13 @@ fn load(function: &mut Function, inst: InstId, place: &Memory, facts: &mut Vec<F
         }
         let copy = function.make(op);
         args.iter().for_each(|(role, operand)| function.set_arg(copy, *role, *operand));
-        function.insts[copy].line = line;
+        function[copy].line = line;
         out.push(copy);
     }
 }
 
 /// The size modifier of an access of part of a word; 0 for whole words.
 fn part(function: &Function, inst: InstId) -> u8 {
-    let size = function.insts[inst].mods.get(Mod::Size);
+    let size = function[inst].mods.get(Mod::Size);
     if matches!(Mod::Size.text(size), "U8" | "S8" | "U16" | "S16") { size } else { 0 }
 }

@@ -32,18 +32,18 @@ struct Test {
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     // A slow path has just as many registers as it needs without this.
-    if cx.function.convention == Convention::SlowPath {
+    if cx.function.attributes().convention == Convention::SlowPath {
         return;
     }
     let def_use = cx.take_def_use();
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
     let mut tests: Vec<Test> = Vec::new();
-    for block in &function.layout {
-        let found = (0..function.blocks[*block].len()).filter_map(|at| test(function, &def_use, *block, at));
+    for block in function.layout() {
+        let found = (0..function[*block].len()).filter_map(|at| test(function, &def_use, *block, at));
         tests.extend(found);
     }
     // What is to be read as its opposite.
-    let mut turned: SecondaryMap<VReg, bool> = table(function.regs.len());
+    let mut turned: SecondaryMap<VReg, bool> = table(function.regs().len());
     tests.iter().filter(|test| test.zero).for_each(|test| turned[test.result] = true);
     if tests.iter().any(|test| test.zero) {
         keep_unturnable(function, &mut turned, fits);
@@ -53,16 +53,16 @@ pub fn run(cx: &mut PassCx) {
     tests.iter().for_each(|test| join(function, test));
     let gone: BTreeSet<InstId> = tests.iter().map(|test| test.gone).collect();
     if !gone.is_empty() {
-        for block in function.layout.clone() {
-            function.blocks[block].retain(|inst| !gone.contains(inst));
+        for block in function.layout().to_vec() {
+            function[block].retain(|inst| !gone.contains(inst));
         }
     }
 }
 
 /// The test that an instruction is, if the operation that it tests can make it.
 fn test(function: &Function, def_use: &DefUse, block: Block, at: usize) -> Option<Test> {
-    let compare = function.blocks[block][at];
-    let data = &function.insts[compare];
+    let compare = function[block][at];
+    let data = &function[compare];
     let arg = |role| function.arg(compare, role);
     if data.op != Op::ISETP || !is_pure(function, compare) || data.mods.get(Mod::Ex) != value::ex::NONE {
         return None;
@@ -79,12 +79,12 @@ fn test(function: &Function, def_use: &DefUse, block: Block, at: usize) -> Optio
     let tested = arg(Role::A).as_reg().filter(|reg| arg(Role::A) == Operand::reg(*reg))?;
     let result = arg(Role::Pu).as_reg().filter(|reg| is_free(function, *reg))?;
     let logic = def_use.single_use_def(function, tested)?;
-    let here = function.blocks[block][at.saturating_sub(NEAR)..at].contains(&logic);
+    let here = function[block][at.saturating_sub(NEAR)..at].contains(&logic);
     let of_logic = |role| function.arg(logic, role);
-    let plain = function.insts[logic].op == Op::LOP3 && is_pure(function, logic);
+    let plain = function[logic].op == Op::LOP3 && is_pure(function, logic);
     let untested =
         of_logic(Role::Pu).is_null() && (of_logic(Role::Pp).is_null() || of_logic(Role::Pp) == Operand::never());
-    let general = function.regs[tested].file == File::R && function.regs[result].file == File::P;
+    let general = function[tested].file == File::R && function[result].file == File::P;
     let mut free = is_free(function, tested);
     function.for_each_use(logic, |reg| free &= is_free(function, reg));
     let stands = alone && arg(Role::B) == Operand::zero() && here && plain && untested && general && free;
@@ -95,8 +95,8 @@ fn test(function: &Function, def_use: &DefUse, block: Block, at: usize) -> Optio
 
 /// Takes back the predicates of which a reader has no place for the opposite.
 fn keep_unturnable(function: &mut Function, turned: &mut SecondaryMap<VReg, bool>, fits: Fits) {
-    for block in function.layout.clone() {
-        for inst in function.blocks[block].clone() {
+    for block in function.layout().to_vec() {
+        for inst in function[block].clone() {
             for at in 0..function.args(inst).len() {
                 let operand = function.args(inst)[at];
                 let Some(reg) = operand.as_reg().filter(|reg| turned[*reg]) else { continue };
@@ -104,7 +104,7 @@ fn keep_unturnable(function: &mut Function, turned: &mut SecondaryMap<VReg, bool
                     continue;
                 }
                 function.args_mut(inst)[at] = operand.inverted();
-                let op = function.insts[inst].op;
+                let op = function[inst].op;
                 turned[reg] = op != Op::PHI && op != Op::COPY && fits(function, inst);
                 function.args_mut(inst)[at] = operand;
             }
@@ -120,10 +120,10 @@ fn keep_unturnable(function: &mut Function, turned: &mut SecondaryMap<VReg, bool
 /// Makes all readers of these predicates read the opposite.
 fn turn(function: &mut Function, turned: &SecondaryMap<VReg, bool>) {
     let opposite = |operand: Operand| operand.as_reg().filter(|reg| turned[*reg]).map(|_| operand.inverted());
-    for block in function.layout.clone() {
-        for inst in function.blocks[block].clone() {
-            if let Some(guard) = opposite(function.insts[inst].guard) {
-                function.insts[inst].guard = guard;
+    for block in function.layout().to_vec() {
+        for inst in function[block].clone() {
+            if let Some(guard) = opposite(function[inst].guard) {
+                function[inst].guard = guard;
             }
             for at in 0..function.args(inst).len() {
                 if function.direction(inst, at) == Direction::Use
@@ -140,8 +140,7 @@ fn turn(function: &mut Function, turned: &SecondaryMap<VReg, bool>) {
 /// predicate is joined.
 fn join(function: &mut Function, test: &Test) {
     let of = |inst, role| function.arg(inst, role);
-    let (other, all) =
-        (of(test.compare, Role::Pp), function.insts[test.compare].mods.get(Mod::Bool) == value::bool::AND);
+    let (other, all) = (of(test.compare, Role::Pp), function[test.compare].mods.get(Mod::Bool) == value::bool::AND);
     let joined = !other.is_null() && other != Operand::always();
     let mut args = vec![(Role::Pu, Operand::reg(test.result)), (Role::D, Operand::zero())];
     args.extend([Role::A, Role::B, Role::C, Role::Lut].map(|role| (role, of(test.logic, role))));
@@ -149,6 +148,6 @@ fn join(function: &mut Function, test: &Test) {
     let stays = if test.gone == test.logic { test.compare } else { test.logic };
     rewrite(function, stays, Op::LOP3, &args);
     if joined && all {
-        function.insts[stays].mods.set(Mod::Pand, 1);
+        function[stays].mods.set(Mod::Pand, 1);
     }
 }

@@ -18,29 +18,27 @@ pub fn run(cx: &mut PassCx) {
     let named = named_blocks(function);
     // The exit that the surviving lanes take is the last in the layout, so nothing changes places.
     let mut into = function.entry();
-    for pair in function.layout.clone().windows(2) {
+    for pair in function.layout().to_vec().windows(2) {
         let [before, next] = [pair[0], pair[1]];
         let alone = cfg.succs[before][..] == [next] && cfg.preds[next][..] == [before] && next != function.entry();
         if !joined[before] {
             into = before;
         }
         if alone && !named[next] && jumps(function, into) {
-            function.blocks[into].pop();
-            let rest = std::mem::take(&mut function.blocks[next]);
-            function.blocks[into].extend(rest);
+            function[into].pop();
+            let rest = std::mem::take(&mut function[next]);
+            function[into].extend(rest);
             joined[next] = true;
         }
     }
-    function.layout.retain(|block| cfg.reachable(*block) && !joined[*block]);
+    function.layout_mut().retain(|block| cfg.reachable(*block) && !joined[*block]);
     cx.invalidate(&[]);
 }
 
 /// Whether a block ends with a plain branch.
 fn jumps(function: &Function, block: Block) -> bool {
-    function.blocks[block].last().is_some_and(|inst| {
-        let data = &function.insts[*inst];
-        data.op == Op::BRA
-            && data.guard.is_null()
-            && function.first_terminator(block) + 1 == function.blocks[block].len()
+    function[block].last().is_some_and(|inst| {
+        let data = &function[*inst];
+        data.op == Op::BRA && data.guard.is_null() && function.first_terminator(block) + 1 == function[block].len()
     })
 }

@@ -23,16 +23,16 @@ pub fn run(cx: &mut PassCx) {
     if insts(cx.function).all(|inst| cx.function.olds(inst).is_empty()) {
         return;
     }
-    let mut search = Search { needed: table(cx.function.regs.len()), changed: true };
+    let mut search = Search { needed: table(cx.function.regs().len()), changed: true };
     let cfg = cx.cfg();
     while std::mem::take(&mut search.changed) {
         // Most readers stand behind definitions.
         for block in cfg.rpo.iter().rev() {
-            cx.function.blocks[*block].iter().rev().for_each(|inst| search.note(cx.function, *inst));
+            cx.function[*block].iter().rev().for_each(|inst| search.note(cx.function, *inst));
         }
     }
-    let mut undefined: SecondaryMap<VReg, bool> = table(cx.function.regs.len());
-    for inst in insts(cx.function).filter(|inst| cx.function.insts[*inst].op == Op::UNDEF) {
+    let mut undefined: SecondaryMap<VReg, bool> = table(cx.function.regs().len());
+    for inst in insts(cx.function).filter(|inst| cx.function[*inst].op == Op::UNDEF) {
         cx.function.for_each_def(inst, |reg| undefined[reg] = true);
     }
     for block in &cfg.rpo {
@@ -41,7 +41,7 @@ pub fn run(cx: &mut PassCx) {
 }
 
 fn insts(function: &Function) -> impl Iterator<Item = InstId> {
-    function.layout.iter().flat_map(|block| &function.blocks[*block]).copied()
+    function.layout().iter().flat_map(|block| &function[*block]).copied()
 }
 
 /// Where a value is needed.
@@ -80,7 +80,7 @@ impl Search {
 
     /// Notes what an instruction needs.
     fn note(&mut self, function: &Function, inst: InstId) {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let mut result = Needed::Nowhere;
         function.for_each_def(inst, |reg| result = result.or(self.needed[reg]));
         let lanewise = || !data.op.has(Prop::Convergent) && !data.op.has(Prop::HandsOver);
@@ -126,17 +126,17 @@ fn replace(
     needed: &SecondaryMap<VReg, Needed>,
     undefined: &SecondaryMap<VReg, bool>,
 ) -> bool {
-    let mut out = Vec::with_capacity(function.blocks[block].len());
-    let insts = std::mem::take(&mut function.blocks[block]);
+    let mut out = Vec::with_capacity(function[block].len());
+    let insts = std::mem::take(&mut function[block]);
     let before = insts.len();
     for inst in insts {
-        let guard = function.insts[inst].guard;
+        let guard = function[inst].guard;
         let mut defs = results(function, inst).into_iter();
         for at in 0..function.olds(inst).len() {
             let old = function.olds(inst)[at];
             let mut fresh = |function: &mut Function, reg: VReg| {
                 let free = defs.next().is_some_and(|d| is_free_of_old(needed[d], guard));
-                if !free || undefined[reg] || function.regs[reg].phys.is_some() {
+                if !free || undefined[reg] || function[reg].phys.is_some() {
                     return reg;
                 }
                 let (new, undefined) = (function.new_like(reg), function.make(Op::UNDEF));
@@ -159,6 +159,6 @@ fn replace(
         out.push(inst);
     }
     let any = out.len() > before;
-    function.blocks[block] = out;
+    function[block] = out;
     any
 }

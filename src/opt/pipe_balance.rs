@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.encodes);
-    let Some(throughput) = Throughput::of(function.target) else { return };
-    for block in function.layout.clone() {
+    let Some(throughput) = Throughput::of(function.target()) else { return };
+    for block in function.layout().to_vec() {
         balance(function, block, throughput, fits);
     }
 }
@@ -25,11 +25,11 @@ pub fn run(cx: &mut PassCx) {
 fn balance(function: &mut Function, block: Block, throughput: &Throughput, fits: Fits) {
     let product = throughput.pace(Op::IMAD, &Mods::default());
     let cost = |function: &Function, inst: InstId| {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let pace = throughput.pace(data.op, &data.mods);
         (pace.pipe as usize, u64::from(pace.cycles))
     };
-    let insts = std::mem::take(&mut function.blocks[block]);
+    let insts = std::mem::take(&mut function[block]);
     // What each pipe has to do, when it takes the next instruction, and when the next one issues.
     let (mut work, mut free, mut now) = ([0u64; Pipe::ALL.len()], [0u64; Pipe::ALL.len()], 0);
     for inst in &insts {
@@ -52,19 +52,19 @@ fn balance(function: &mut Function, block: Block, throughput: &Throughput, fits:
         free[pipe] = start + cycles;
         now = start + 1;
     }
-    function.blocks[block] = insts;
+    function[block] = insts;
 }
 
 /// Makes an instruction the product that does the same, if the target has it.
 fn becomes_product(function: &mut Function, inst: InstId, fits: Fits) -> bool {
     let Some(args) = product(function, inst) else { return false };
-    let (old, operands) = (function.insts[inst], SmallVec::<[Operand; 10]>::from_slice(function.args(inst)));
+    let (old, operands) = (function[inst], SmallVec::<[Operand; 10]>::from_slice(function.args(inst)));
     function.remake(inst, Op::IMAD);
-    function.insts[inst].guard = old.guard;
+    function[inst].guard = old.guard;
     args.into_iter().for_each(|(role, operand)| function.set_arg(inst, role, operand));
     let fit = fits(function, inst);
     if !fit {
-        function.insts[inst] = old;
+        function[inst] = old;
         function.args_mut(inst).copy_from_slice(&operands);
     }
     fit
@@ -73,8 +73,8 @@ fn becomes_product(function: &mut Function, inst: InstId, fits: Fits) -> bool {
 /// The operands of the product that does what an instruction does.
 fn product(function: &mut Function, inst: InstId) -> Option<[(Role, Operand); 4]> {
     let [d, first, second] = [Role::D, Role::A, Role::B].map(|role| function.arg(inst, role));
-    let d = d.as_reg().filter(|reg| function.regs[*reg].file == File::R)?;
-    let (a, b, c) = match function.insts[inst].op {
+    let d = d.as_reg().filter(|reg| function[*reg].file == File::R)?;
+    let (a, b, c) = match function[inst].op {
         Op::MOV if first == first.plain() => (Operand::zero(), Operand::zero(), first),
         Op::IADD3 if is_plain_sum(function, inst) => (first, function.imm(1), second),
         _ => return None,
@@ -87,9 +87,9 @@ fn is_plain_sum(function: &Function, inst: InstId) -> bool {
     let arg = |role| function.arg(inst, role);
     let carries = [Role::Pu, Role::Pv, Role::Pp, Role::Pq];
     let general = |operand: Operand| {
-        operand == operand.plain() && operand.as_reg().is_some_and(|reg| function.regs[reg].file == File::R)
+        operand == operand.plain() && operand.as_reg().is_some_and(|reg| function[reg].file == File::R)
     };
-    function.insts[inst].mods == Mods::default()
+    function[inst].mods == Mods::default()
         && carries.into_iter().all(|role| arg(role).is_null())
         && general(arg(Role::A))
         && general(arg(Role::B))

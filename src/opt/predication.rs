@@ -32,13 +32,13 @@ pub fn run(cx: &mut PassCx) {
     let (before, next) = (SecondaryMap::new(), SecondaryMap::new());
     let mut pass = Pass { live, preds: SecondaryMap::new(), before, next, kept, gone };
     pass.kept.insert(function.entry());
-    for pair in function.layout.windows(2) {
+    for pair in function.layout().windows(2) {
         pass.next[pair[0]] = Some(pair[1]);
         pass.before[pair[1]] = Some(pair[0]);
     }
     for block in &cfg.rpo {
         pass.preds[*block] = cfg.preds[*block].len();
-        for inst in function.blocks[*block].iter().filter(|i| !function.insts[**i].op.has(Prop::Control)) {
+        for inst in function[*block].iter().filter(|i| !function[**i].op.has(Prop::Control)) {
             for operand in function.args(*inst) {
                 if let Kind::Label(named) = operand.kind() {
                     pass.kept.insert(named);
@@ -50,7 +50,7 @@ pub fn run(cx: &mut PassCx) {
     for block in cfg.rpo.iter().rev().filter(|block| cfg.reachable(**block)) {
         while !pass.gone.contains(*block) && (pass.convert(function, *block) || pass.absorb(function, *block)) {}
     }
-    function.layout.retain(|block| !pass.gone.contains(*block));
+    function.layout_mut().retain(|block| !pass.gone.contains(*block));
     cx.invalidate(&[]);
 }
 
@@ -81,12 +81,12 @@ impl Pass {
     }
 
     fn converted(&mut self, function: &mut Function, block: Block) -> Option<()> {
-        let [.., conditional, last] = function.blocks[block][..] else { return None };
-        let guard = function.insts[conditional].guard;
-        let whole = is_jump(function, conditional) && is_jump(function, last) && function.insts[last].guard.is_null();
-        let predicate = guard.as_reg().filter(|p| whole && function.regs[*p].file == File::P)?;
+        let [.., conditional, last] = function[block][..] else { return None };
+        let guard = function[conditional].guard;
+        let whole = is_jump(function, conditional) && is_jump(function, last) && function[last].guard.is_null();
+        let predicate = guard.as_reg().filter(|p| whole && function[*p].file == File::P)?;
         let (yes, no) = (function.branch_target(conditional)?, function.branch_target(last)?);
-        if yes == no || function.first_terminator(block) + 2 != function.blocks[block].len() {
+        if yes == no || function.first_terminator(block) + 2 != function[block].len() {
             return None;
         }
         let arm = |to: Block, guard: Operand| {
@@ -102,24 +102,24 @@ impl Pass {
             }
             _ => return None,
         };
-        let size: usize = arms.iter().map(|arm| function.blocks[arm.block].len() - 1).sum();
+        let size: usize = arms.iter().map(|arm| function[arm.block].len() - 1).sum();
         if size > MOST {
             return None;
         }
-        let at = function.blocks[block].len() - 2;
-        function.blocks[block].truncate(at);
+        let at = function[block].len() - 2;
+        function[block].truncate(at);
         for arm in &arms {
             // What lives where control goes otherwise keeps its value there.
             let others: Vec<Block> =
                 arms.iter().map(|arm| arm.block).filter(|b| *b != arm.block).chain([end]).collect();
-            let mut body = std::mem::take(&mut function.blocks[arm.block]);
+            let mut body = std::mem::take(&mut function[arm.block]);
             body.pop();
             let guarded = self.guard(function, arm, &body, &others);
-            function.blocks[block].extend(guarded);
+            function[block].extend(guarded);
             self.remove(arm.block);
         }
         function.set_arg(last, Role::Target, Operand::label(end));
-        function.blocks[block].push(last);
+        function[block].push(last);
         // One edge is left of two.
         self.preds[end] -= 1;
         Some(())
@@ -138,7 +138,7 @@ impl Pass {
                 defs.push(reg);
             });
             function.for_each_use(inst, |reg| follows |= guarded.contains(&reg));
-            let op = function.insts[inst].op;
+            let op = function[inst].op;
             let free = op.has(Prop::Pure) && !op.has(Prop::ReadsMemory) && !needed && !follows;
             if free {
                 defs.iter().for_each(|reg| {
@@ -146,9 +146,9 @@ impl Pass {
                     defined.insert(*reg);
                 });
             } else {
-                function.insts[inst].guard = arm.guard;
+                function[inst].guard = arm.guard;
                 for reg in defs {
-                    if !needed && function.regs[reg].file == File::R && !defined.contains(&reg) {
+                    if !needed && function[reg].file == File::R && !defined.contains(&reg) {
                         let undefined = function.make(Op::UNDEF);
                         function.set_arg(undefined, Role::D, Operand::reg(reg));
                         out.push(undefined);
@@ -164,25 +164,25 @@ impl Pass {
 
     /// Where an arm goes, if it can be guarded.
     fn end(&self, function: &Function, block: Block, predicate: VReg) -> Option<Block> {
-        let (last, body) = function.blocks[block].split_last()?;
+        let (last, body) = function[block].split_last()?;
         let end = function.branch_target(*last)?;
-        let jumps = is_jump(function, *last) && function.insts[*last].guard.is_null() && end != block;
+        let jumps = is_jump(function, *last) && function[*last].guard.is_null() && end != block;
         let alone = self.preds[block] == 1 && !self.kept.contains(block) && body.len() <= MOST;
         (jumps && alone && body.iter().all(|inst| may_be_guarded(function, *inst, predicate))).then_some(end)
     }
 
     /// Appends the block that only this one goes to and that follows it; returns whether it did.
     fn absorb(&mut self, function: &mut Function, block: Block) -> bool {
-        let Some(last) = function.blocks[block].last().copied() else { return false };
-        let plain = is_jump(function, last) && function.insts[last].guard.is_null();
+        let Some(last) = function[block].last().copied() else { return false };
+        let plain = is_jump(function, last) && function[last].guard.is_null();
         let Some(next) = function.branch_target(last).filter(|_| plain) else { return false };
         let alone = self.preds[next] == 1 && !self.kept.contains(next) && self.next[block] == Some(next);
-        if !alone || function.first_terminator(block) + 1 != function.blocks[block].len() {
+        if !alone || function.first_terminator(block) + 1 != function[block].len() {
             return false;
         }
-        function.blocks[block].pop();
-        let rest = std::mem::take(&mut function.blocks[next]);
-        function.blocks[block].extend(rest);
+        function[block].pop();
+        let rest = std::mem::take(&mut function[next]);
+        function[block].extend(rest);
         self.remove(next);
         true
     }
@@ -201,7 +201,7 @@ impl Pass {
 
 /// Whether an instruction is a single one that may be guarded, and leaves the predicate as it is.
 fn may_be_guarded(function: &Function, inst: InstId, predicate: VReg) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let op = data.op;
     let bound = [Prop::Convergent, Prop::Control, Prop::CopyGroup, Prop::BulkGroup];
     let at = op.role_index(Role::Off).is_some();
@@ -209,7 +209,7 @@ fn may_be_guarded(function: &Function, inst: InstId, predicate: VReg) -> bool {
     let single = !op.has(Prop::Pseudo) && !bound.into_iter().any(|prop| op.has(prop)) && !data.ordered;
     let mut kept = false;
     function.for_each_def(inst, |reg| {
-        let reg_data = &function.regs[reg];
+        let reg_data = &function[reg];
         kept |= reg == predicate || reg_data.fixed.is_some() || reg_data.phys.is_some();
     });
     single && (op.has(Prop::Pure) || reads != writes) && data.guard.is_null() && !kept && op != Op::PHI

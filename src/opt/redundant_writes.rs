@@ -22,14 +22,14 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let mut held = Held::new();
     let mut before: Option<Block> = None;
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         // What the only block before this one leaves is here too.
         if before.is_none() || cfg.preds[block].as_slice() != before.as_slice() {
             held.forget();
         }
         held.forget_moved();
-        let insts = std::mem::take(&mut function.blocks[block]);
-        function.blocks[block] = insts.into_iter().filter(|inst| held.pass(function, *inst)).collect();
+        let insts = std::mem::take(&mut function[block]);
+        function[block] = insts.into_iter().filter(|inst| held.pass(function, *inst)).collect();
         before = Some(block);
     }
 }
@@ -66,7 +66,7 @@ impl Held {
 
     /// Goes over an instruction; whether it stays.
     fn pass(&mut self, function: &Function, inst: InstId) -> bool {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         if data.op.has(Prop::Clobbers) || function.callee(inst).is_some() {
             self.forget();
             return true;
@@ -111,13 +111,13 @@ impl Held {
 
 /// The place of a register's physical one in the tables.
 fn place(function: &Function, reg: VReg) -> Option<usize> {
-    let data = &function.regs[reg];
+    let data = &function[reg];
     data.phys.map(|number| data.file as usize * FILE + usize::from(number))
 }
 
 /// Whether two instructions are the same operation with the same physical registers.
 fn is_same(function: &Function, a: InstId, b: InstId) -> bool {
-    let (x, y) = (&function.insts[a], &function.insts[b]);
+    let (x, y) = (&function[a], &function[b]);
     let (of_a, of_b) = (function.args(a), function.args(b));
     let same = |(a, b): (&Operand, &Operand)| is_same_operand(function, *a, *b);
     x.op == y.op && x.mods == y.mods && of_a.len() == of_b.len() && of_a.iter().zip(of_b).all(same)

@@ -32,7 +32,7 @@ pub fn run(cx: &mut PassCx) {
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
     let live = Liveness::at_start(function, &cfg);
-    let is_general = |reg: &&VReg| function.regs[**reg].file == File::R;
+    let is_general = |reg: &&VReg| function[**reg].file == File::R;
     let is_crowded = |block: &&Block| {
         let lives = &live.live[**block];
         lives.len() > MANY && lives.iter().filter(is_general).count() > MANY
@@ -44,10 +44,10 @@ pub fn run(cx: &mut PassCx) {
     }
     let readers = readers(function, &cfg);
     let mut sinker =
-        Sinker { readers, place: table(function.insts.len()), loops: &loops, dominators: &dominators, live, crowded };
+        Sinker { readers, place: table(function.insts().len()), loops: &loops, dominators: &dominators, live, crowded };
     let mut moves: BTreeMap<Block, Vec<InstId>> = BTreeMap::new();
     for block in cfg.rpo.iter().rev() {
-        for inst in function.blocks[*block].iter().rev() {
+        for inst in function[*block].iter().rev() {
             if let Some(to) = sinker.target(function, *block, *inst) {
                 sinker.place[*inst] = Some(to);
                 moves.entry(to).or_default().push(*inst);
@@ -59,7 +59,7 @@ pub fn run(cx: &mut PassCx) {
         return;
     }
     for block in &cfg.rpo {
-        function.blocks[*block].retain(|inst| sinker.place[*inst].is_none());
+        function[*block].retain(|inst| sinker.place[*inst].is_none());
     }
     for (to, mut insts) in moves {
         // What is read was met behind what reads it.
@@ -72,10 +72,10 @@ pub fn run(cx: &mut PassCx) {
 type Readers = ListTable<VReg, SmallVec<[(InstId, Block); 2]>>;
 
 fn readers(function: &Function, cfg: &Cfg) -> Readers {
-    let mut readers: Readers = ListTable::new(function.regs.len());
+    let mut readers: Readers = ListTable::new(function.regs().len());
     for block in &cfg.rpo {
-        for inst in &function.blocks[*block] {
-            if function.insts[*inst].op != Op::PHI {
+        for inst in &function[*block] {
+            if function[*inst].op != Op::PHI {
                 function.for_each_use(*inst, |reg| readers[reg].push((*inst, *block)));
                 continue;
             }
@@ -131,7 +131,7 @@ impl Sinker<'_> {
 
     /// The block where a reader is, or will be.
     fn at(&self, function: &Function, (reader, block): (InstId, Block)) -> Block {
-        if function.insts[reader].op == Op::PHI { block } else { self.place[reader].unwrap_or(block) }
+        if function[reader].op == Op::PHI { block } else { self.place[reader].unwrap_or(block) }
     }
 
     /// Whether a result lives through a loop that the instruction is not in, or would because a
@@ -156,7 +156,7 @@ impl Sinker<'_> {
                 self.live.contains(to, reg)
                     || self.readers[reg].iter().any(|reader| self.reads_behind(function, *reader, to))
             };
-            if function.regs[reg].varying && !seen.contains(&reg) && !lives() {
+            if function[reg].varying && !seen.contains(&reg) && !lives() {
                 seen.push(reg);
             }
         });
@@ -170,10 +170,10 @@ impl Sinker<'_> {
 }
 
 fn may_move(function: &Function, inst: InstId) -> bool {
-    let mut fits = is_pure(function, inst) && !function.insts[inst].op.has(Prop::Pseudo);
+    let mut fits = is_pure(function, inst) && !function[inst].op.has(Prop::Pseudo);
     let mut results = 0;
     function.for_each_def(inst, |reg| {
-        let data = &function.regs[reg];
+        let data = &function[reg];
         fits &= is_free(function, reg) && data.varying && matches!(data.file, File::R | File::P);
         results += 1;
     });
@@ -183,7 +183,7 @@ fn may_move(function: &Function, inst: InstId) -> bool {
 
 /// Places instructions in a block, before the first one that reads what they write.
 fn insert(function: &mut Function, block: Block, insts: &[InstId]) {
-    let mut made = RegSet::new(function.regs.len());
+    let mut made = RegSet::new(function.regs().len());
     insts.iter().for_each(|inst| {
         function.for_each_def(*inst, |reg| {
             made.insert(reg);
@@ -192,12 +192,12 @@ fn insert(function: &mut Function, block: Block, insts: &[InstId]) {
     let reads = |inst: &InstId| {
         let mut reads = false;
         function.for_each_use(*inst, |reg| reads |= made.contains(reg));
-        reads && function.insts[*inst].op != Op::PHI
+        reads && function[*inst].op != Op::PHI
     };
     let end = function.first_terminator(block);
-    let at = function.blocks[block][..end].iter().position(reads).unwrap_or(end);
+    let at = function[block][..end].iter().position(reads).unwrap_or(end);
     // Between the move of the stack pointer and its call nothing may reach for the frame.
-    let moved = function.blocks[block][..at].last().is_some_and(|last| sets_stack_pointer(function, *last));
+    let moved = function[block][..at].last().is_some_and(|last| sets_stack_pointer(function, *last));
     let at = at - usize::from(moved);
-    function.blocks[block].splice(at..at, insts.iter().copied());
+    function[block].splice(at..at, insts.iter().copied());
 }

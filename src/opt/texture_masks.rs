@@ -15,13 +15,13 @@ const FIRST: usize = 2;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let reads = |function: &Function, inst: InstId| selects_components(function.insts[inst].op);
-    let all: Vec<InstId> = function.layout.iter().flat_map(|b| &function.blocks[*b]).copied().collect();
+    let reads = |function: &Function, inst: InstId| selects_components(function[inst].op);
+    let all: Vec<InstId> = function.layout().iter().flat_map(|b| &function[*b]).copied().collect();
     if !all.iter().any(|inst| reads(function, *inst)) {
         cx.unchanged = true;
         return;
     }
-    let mut read = RegSet::new(function.regs.len());
+    let mut read = RegSet::new(function.regs().len());
     for inst in &all {
         function.for_each_use(*inst, |reg| {
             read.insert(reg);
@@ -41,7 +41,7 @@ fn selects_components(op: Op) -> bool {
 
 /// Leaves the components that are read, and one of them if none is.
 fn shrink(function: &mut Function, inst: InstId, read: &RegSet) {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if !data.guard.is_null() || data.mods.get(Mod::TexHalf) != 0 {
         return;
     }
@@ -52,7 +52,7 @@ fn shrink(function: &mut Function, inst: InstId, read: &RegSet) {
     if components.len() != results.len() {
         return;
     }
-    let wanted = |reg: VReg| read.contains(reg) || function.regs[reg].phys.is_some();
+    let wanted = |reg: VReg| read.contains(reg) || function[reg].phys.is_some();
     let all: Vec<(usize, VReg)> = components.into_iter().zip(results).collect();
     let mut kept: Vec<(usize, VReg)> = all.iter().copied().filter(|(_, reg)| wanted(*reg)).collect();
     if kept.is_empty() {

@@ -15,8 +15,8 @@ const ZERO: &str = "SRZ";
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let Some(zero) = special_by_name(function.target, ZERO) else { return };
-    for block in function.layout.clone() {
+    let Some(zero) = special_by_name(function.target(), ZERO) else { return };
+    for block in function.layout().to_vec() {
         join(function, block, Operand::special(zero.into()));
     }
 }
@@ -24,11 +24,11 @@ pub fn run(cx: &mut PassCx) {
 fn join(function: &mut Function, block: Block, zero: Operand) {
     // The zeros that nothing has read since: place in the block by number of the register.
     let mut open: BTreeMap<u16, (usize, VReg)> = BTreeMap::new();
-    let mut insts = function.blocks[block].clone();
+    let mut insts = function[block].clone();
     let mut gone = BTreeSet::new();
     for (at, place) in insts.iter_mut().enumerate() {
         let inst = *place;
-        let data = &function.insts[inst];
+        let data = &function[inst];
         if data.op.has(Prop::Control) || data.op.has(Prop::Clobbers) {
             open.clear();
             continue;
@@ -36,7 +36,7 @@ fn join(function: &mut Function, block: Block, zero: Operand) {
         let mut touched = Vec::new();
         function.for_each_use(inst, |reg| touched.push(reg));
         function.for_each_def(inst, |reg| touched.push(reg));
-        touched.iter().filter_map(|reg| function.regs[*reg].phys).for_each(|number| {
+        touched.iter().filter_map(|reg| function[*reg].phys).for_each(|number| {
             open.remove(&number);
         });
         let Some((number, reg)) = zeroed(function, inst) else { continue };
@@ -49,24 +49,24 @@ fn join(function: &mut Function, block: Block, zero: Operand) {
         let both = function.make(Op::CS2R_64);
         function.set_arg(both, Role::D, pair);
         function.set_arg(both, Role::S, zero);
-        function.insts[both].line = function.insts[inst].line;
+        function[both].line = function[inst].line;
         *place = both;
         gone.insert(first);
     }
     let mut at = 0..;
     insts.retain(|_| at.next().is_some_and(|at| !gone.contains(&at)));
-    function.blocks[block] = insts;
+    function[block] = insts;
 }
 
 /// The number of the general register that an instruction makes zero.
 fn zeroed(function: &Function, inst: InstId) -> Option<(u16, VReg)> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if data.op != Op::MOV || !data.guard.is_null() {
         return None;
     }
     let (d, a) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
-    let reg = d.as_reg().filter(|reg| function.regs[*reg].file == File::R)?;
-    let number = function.regs[reg].phys?;
+    let reg = d.as_reg().filter(|reg| function[*reg].file == File::R)?;
+    let number = function[reg].phys?;
     let plain = a.kind() == Kind::Zero || function.imm_value(a) == Some(0);
     (plain && a == a.plain() && d == d.plain()).then_some((number, reg))
 }

@@ -36,7 +36,7 @@ impl Cfg {
     pub fn new(function: &Function) -> Cfg {
         let limit = function.block_limit();
         let mut succs: ListTable<Block, Edges> = ListTable::new(limit);
-        for block in &function.layout {
+        for block in function.layout() {
             succs[*block] = function.successors(*block);
         }
         let rpo = reverse_postorder(function.entry(), &succs);
@@ -65,8 +65,8 @@ impl Cfg {
 
     /// Immediate post-dominators for surviving lanes; empty without a main exit.
     pub fn post_dominators(&self, function: &Function) -> Dominators {
-        let ends = |b: &Block, op: Op| function.blocks[*b].last().is_some_and(|i| function.insts[*i].op == op);
-        let last = |op| function.layout.iter().rev().copied().find(|b| self.reachable(*b) && ends(b, op));
+        let ends = |b: &Block, op: Op| function[*b].last().is_some_and(|i| function[*i].op == op);
+        let last = |op| function.layout().iter().rev().copied().find(|b| self.reachable(*b) && ends(b, op));
         let Some(main) = last(Op::RET).or_else(|| last(Op::EXIT)) else {
             return Dominators { idom: SecondaryMap::new(), depth: SecondaryMap::new(), span: SecondaryMap::new() };
         };
@@ -85,10 +85,10 @@ impl Cfg {
         loop {
             let last = &trees[trees.len() - 1];
             self.rpo.iter().for_each(|block| covered[*block] |= last.covers(*block));
-            let exits = |b: &Block| function.blocks[*b].iter().any(|i| function.insts[*i].op == Op::EXIT);
+            let exits = |b: &Block| function[*b].iter().any(|i| function[*i].op == Op::EXIT);
             let open = |b: &Block| self.reachable(*b) && !covered[*b];
             let leads = |b: &Block| self.succs[*b].len() > 1 || self.preds[*b].iter().any(open);
-            let root = function.layout.iter().rev().find(|b| open(b) && leads(b) && exits(b));
+            let root = function.layout().iter().rev().find(|b| open(b) && leads(b) && exits(b));
             let Some(root) = root.filter(|_| trees.len() < most) else { return trees };
             let (mut succs, mut preds) = (self.succs.clone(), self.preds.clone());
             for block in &self.rpo {
@@ -429,8 +429,8 @@ pub fn reach(cfg: &Cfg, from: &[Block], stop: Option<Block>, limit: usize) -> Ve
 /// Blocks that something other than a branch or a PHI names, so that they must stay.
 pub fn named_blocks(function: &Function) -> SecondaryMap<Block, bool> {
     let mut named = SecondaryMap::new();
-    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
-        let op = function.insts[*inst].op;
+    for inst in function.layout().iter().flat_map(|block| &function[*block]) {
+        let op = function[*inst].op;
         if op.has(Prop::Control) || op == Op::PHI {
             continue;
         }

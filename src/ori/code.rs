@@ -30,7 +30,7 @@ pub struct Code {
 impl Code {
     /// Whether the target has a feature.
     pub fn has(&self, feature: Feature) -> bool {
-        self.f.target.has(feature)
+        self.f.target().has(feature)
     }
 
     /// A fresh 32-bit register.
@@ -125,9 +125,9 @@ impl Code {
     /// Appends an instruction to the current block; roles that are not listed stay absent.
     pub fn put(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
         let inst = self.build(op, mods, args);
-        self.f.insts[inst].line = self.line;
+        self.f[inst].line = self.line;
         if self.needs_guard(inst) {
-            self.f.insts[inst].guard = self.guard;
+            self.f[inst].guard = self.guard;
         }
         let block = self.block;
         self.f.append(block, inst);
@@ -137,7 +137,7 @@ impl Code {
     /// As `put`, under a predicate: if it is false, the destinations keep their values.
     pub fn put_if(&mut self, p: Operand, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
         let inst = self.put(op, mods, args);
-        self.f.insts[inst].guard = p;
+        self.f[inst].guard = p;
         inst
     }
 
@@ -145,7 +145,7 @@ impl Code {
     pub fn build(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) -> InstId {
         let inst = self.f.make(op);
         for (kind, value) in mods {
-            self.f.insts[inst].mods.set(*kind, *value);
+            self.f[inst].mods.set(*kind, *value);
         }
         for (role, operand) in args {
             self.f.set_arg(inst, *role, *operand);
@@ -158,7 +158,7 @@ impl Code {
         if self.guard.is_null() {
             return false;
         }
-        let op = self.f.insts[inst].op;
+        let op = self.f[inst].op;
         let effects = [Prop::SideEffect, Prop::ReadsMemory, Prop::WritesMemory, Prop::Convergent];
         let mut visible = effects.into_iter().any(|p| op.has(p));
         self.f.for_each_def(inst, |reg| visible |= reg.index() < self.visible);
@@ -187,9 +187,9 @@ impl Code {
 
     /// Whether the current block is terminated.
     pub fn is_closed(&self) -> bool {
-        let last = self.f.blocks[self.block].last();
+        let last = self.f[self.block].last();
         last.is_some_and(|inst| {
-            let data = &self.f.insts[*inst];
+            let data = &self.f[*inst];
             data.op.has(Prop::Terminator) && data.guard.is_null()
         })
     }
@@ -205,10 +205,10 @@ impl Code {
     /// Continues in `block`, which is moved to the end of the layout.
     pub fn start(&mut self, block: Block) {
         // Most blocks were created recently.
-        if let Some(at) = self.f.layout.iter().rposition(|b| *b == block) {
-            self.f.layout.remove(at);
+        if let Some(at) = self.f.layout().iter().rposition(|b| *b == block) {
+            self.f.layout_mut().remove(at);
         }
-        self.f.layout.push(block);
+        self.f.layout_mut().push(block);
         self.block = block;
     }
 
@@ -252,11 +252,11 @@ impl Code {
         self.branch_if(p, yes, no);
         often(self);
         self.enter_after(done, yes);
-        let (first, before) = (self.f.layout.len() - 1, self.cold.len());
+        let (first, before) = (self.f.layout().len() - 1, self.cold.len());
         seldom(self);
         // What is cold inside is among these blocks.
         self.cold.truncate(before);
-        self.cold.extend_from_slice(&self.f.layout[first..]);
+        self.cold.extend_from_slice(&self.f.layout()[first..]);
         self.enter(done);
     }
 }

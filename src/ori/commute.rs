@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 /// Whether a predicate result says which of two operands was chosen, so that they cannot be
 /// swapped. Besides a sum it is the carry.
 pub fn says_which(function: &Function, inst: InstId) -> bool {
-    function.insts[inst].op.role_index(Role::C).is_none()
+    function[inst].op.role_index(Role::C).is_none()
         && [Role::Pu, Role::Pv].into_iter().any(|role| !function.arg(inst, role).is_null())
 }
 

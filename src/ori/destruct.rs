@@ -16,10 +16,10 @@ use std::collections::BTreeSet;
 pub fn destruct(function: &mut Function) {
     let constants = constants(function);
     split_critical_edges(function);
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         let mut copies: Vec<(Block, Vec<(VReg, VReg)>)> = Vec::new();
-        let insts = function.blocks[block].clone();
-        for inst in insts.iter().take_while(|i| function.insts[**i].op == Op::PHI) {
+        let insts = function[block].clone();
+        for inst in insts.iter().take_while(|i| function[**i].op == Op::PHI) {
             let args = function.args(*inst).to_vec();
             let Some(result) = args[0].as_reg() else { continue };
             for (i, pair) in args[1..].chunks_exact(2).enumerate() {
@@ -38,36 +38,36 @@ pub fn destruct(function: &mut Function) {
         }
         for (pred, list) in copies {
             let insts = copies_and_constants(function, &list, &constants);
-            let at = function.blocks[pred].len() - terminators(function, pred);
-            function.blocks[pred].splice(at..at, insts);
+            let at = function[pred].len() - terminators(function, pred);
+            function[pred].splice(at..at, insts);
         }
         old_value_copies(function, block, &constants);
     }
     drop_unread(function, &constants);
-    function.ssa = false;
+    function.set_ssa(false);
 }
 
 /// Numbers with several readers: the instruction that gives each, and its source. One with a single
 /// reader is left to the allocator, which can give both the same register.
 fn constants(function: &Function) -> Constants {
     let mut found = Constants::new();
-    if !function.optimise {
+    if !function.attributes().optimise {
         return found;
     }
     let mut readers: SecondaryMap<VReg, u32> = SecondaryMap::new();
-    for block in &function.layout {
-        for inst in &function.blocks[*block] {
+    for block in function.layout() {
+        for inst in &function[*block] {
             function.for_each_use(*inst, |reg| readers[reg] += 1);
         }
     }
-    for block in &function.layout {
-        for inst in &function.blocks[*block] {
-            let data = &function.insts[*inst];
+    for block in function.layout() {
+        for inst in &function[*block] {
+            let data = &function[*inst];
             let moves = matches!(data.op, Op::MOV | Op::UMOV) && data.guard.is_null();
             let Some(reg) = function.args(*inst).first().filter(|_| moves).and_then(|d| d.as_reg()) else { continue };
             let source = function.arg(*inst, Role::A);
             let number = matches!(source.kind(), Kind::Imm(_) | Kind::Zero) && source == source.plain();
-            let named = function.regs[reg].phys.is_some();
+            let named = function[reg].phys.is_some();
             if number && readers[reg] > 1 && !named && function.arg(*inst, Role::Lanes).is_null() {
                 found[reg] = Some((data.op, source));
             }
@@ -96,31 +96,31 @@ fn copies_and_constants(function: &mut Function, pairs: &[(VReg, VReg)], constan
 /// Removes the constants whose last reader was a copy.
 fn drop_unread(function: &mut Function, constants: &Constants) {
     let mut read: SecondaryMap<VReg, bool> = SecondaryMap::new();
-    for block in &function.layout {
-        for inst in &function.blocks[*block] {
+    for block in function.layout() {
+        for inst in &function[*block] {
             function.for_each_use(*inst, |reg| read[reg] = true);
         }
     }
-    for block in function.layout.clone() {
-        let mut insts = std::mem::take(&mut function.blocks[block]);
+    for block in function.layout().to_vec() {
+        let mut insts = std::mem::take(&mut function[block]);
         insts.retain(|inst| {
             let written = function.args(*inst).first().and_then(|d| d.as_reg());
             written.is_none_or(|reg| constants[reg].is_none() || read[reg])
         });
-        function.blocks[block] = insts;
+        function[block] = insts;
     }
 }
 
 fn terminators(function: &Function, block: Block) -> usize {
-    function.blocks[block].iter().rev().take_while(|i| function.insts[**i].op.has(Prop::Terminator)).count()
+    function[block].iter().rev().take_while(|i| function[**i].op.has(Prop::Terminator)).count()
 }
 
 /// Removes the PHIs of a block, and copies the tied old value before each guarded definition.
 fn old_value_copies(function: &mut Function, block: Block, constants: &Constants) {
-    let insts = std::mem::take(&mut function.blocks[block]);
+    let insts = std::mem::take(&mut function[block]);
     let mut out = Vec::with_capacity(insts.len());
     for inst in insts {
-        if function.insts[inst].op == Op::PHI {
+        if function[inst].op == Op::PHI {
             continue;
         }
         if function.olds(inst).is_empty() {
@@ -147,7 +147,7 @@ fn old_value_copies(function: &mut Function, block: Block, constants: &Constants
         function.set_olds(inst, &[]);
         out.push(inst);
     }
-    function.blocks[block] = out;
+    function[block] = out;
 }
 
 /// Reads the copy of an old value in place of its source, whose live range can then end.
@@ -190,7 +190,7 @@ pub fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<Ins
         }
         // Only cycles are left: save one source, so that the copy that overwrites it can proceed.
         let src = pending[first].1;
-        let saved = function.new_reg(function.regs[src].file);
+        let saved = function.new_reg(function[src].file);
         out.push(copy(function, saved, src));
         open.iter().filter(|i| pending[**i].1 == src).copied().collect::<Vec<_>>().into_iter().for_each(|i| {
             pending[i].1 = saved;
@@ -218,7 +218,7 @@ fn split_critical_edges(function: &mut Function) {
             continue;
         }
         for succ in &cfg.succs[*block] {
-            let has_phi = function.blocks[*succ].first().is_some_and(|i| function.insts[*i].op == Op::PHI);
+            let has_phi = function[*succ].first().is_some_and(|i| function[*i].op == Op::PHI);
             if has_phi {
                 let middle = split_edge(function, *block, *succ);
                 placed.push((*succ, middle));
@@ -238,9 +238,9 @@ fn rename_inputs(function: &mut Function, block: Block, renamed: &[(Block, Block
     if renamed.is_empty() {
         return;
     }
-    let phis = function.blocks[block].iter().take_while(|i| function.insts[**i].op == Op::PHI).count();
+    let phis = function[block].iter().take_while(|i| function[**i].op == Op::PHI).count();
     for i in 0..phis {
-        let inst = function.blocks[block][i];
+        let inst = function[block][i];
         for operand in function.args_mut(inst) {
             if let Kind::Label(old) = operand.kind()
                 && let Ok(at) = renamed.binary_search_by_key(&old, |r| r.0)
@@ -253,7 +253,7 @@ fn rename_inputs(function: &mut Function, block: Block, renamed: &[(Block, Block
 
 /// Creates a block on an edge; it is not in the layout yet, and PHIs are not updated.
 fn split_edge(function: &mut Function, from: Block, to: Block) -> Block {
-    let middle = function.blocks.push(Vec::new());
+    let middle = function.new_unplaced_block(Vec::new());
     let bra = function.make(Op::BRA);
     function.set_arg(bra, Role::Target, Operand::label(to));
     function.append(middle, bra);

@@ -9,7 +9,9 @@
 //! - Registers that a calling convention makes an instruction read or write are implicit operands,
 //!   also behind its roles (`set_extras`).
 
-use super::bank_constants::BankConstants;
+mod access;
+
+use super::attributes::Attributes;
 use super::hash::QuickMap;
 use super::insts::Insts;
 use super::operand::{Kind, Operand};
@@ -212,17 +214,17 @@ pub struct Rolled {
 #[derive(Clone)]
 pub struct Function {
     /// Name in the cubin.
-    pub name: String,
+    name: String,
     /// The target.
-    pub target: &'static Target,
+    target: &'static Target,
     /// Instructions of each block, in order.
-    pub blocks: PrimaryMap<Block, Vec<InstId>>,
+    blocks: PrimaryMap<Block, Vec<InstId>>,
     /// Blocks in layout order; the first is the entry.
-    pub layout: Vec<Block>,
+    layout: Vec<Block>,
     /// All instructions ever created.
-    pub insts: Insts,
+    insts: Insts,
     /// All virtual registers ever created.
-    pub regs: PrimaryMap<VReg, RegData>,
+    regs: PrimaryMap<VReg, RegData>,
     vectors: PrimaryMap<VecId, (u32, u16)>,
     vector_regs: Vec<VReg>,
     vector_index: QuickMap<SmallVec<[VReg; 4]>, VecId>,
@@ -232,53 +234,17 @@ pub struct Function {
     symbols: Vec<Symbol>,
     symbol_index: HashMap<Symbol, u32>,
     /// Whether the function is in SSA form.
-    pub ssa: bool,
+    ssa: bool,
     /// Progress through the phases.
-    pub stage: Stage,
-    /// Whether optional optimizations may run.
-    pub optimise: bool,
-    /// Whether expansions may call slow paths instead of containing them.
-    pub slow_paths: bool,
-    /// How control enters and leaves the function.
-    pub convention: Convention,
-    /// Whether its callers know what it changes, so that it saves no registers.
-    pub private: bool,
-    /// The private functions that it calls, and what they change.
-    pub private_callees: BTreeMap<String, Changes>,
+    stage: Stage,
     /// The stack pointer, if anything needs it ([`Function::stack_register`]).
-    pub stack_pointer: Option<VReg>,
-    /// Bytes of local memory that lowering laid out, from the stack pointer up: outgoing arguments,
-    /// then variables.
-    pub local_bytes: u32,
-    /// Bytes of the whole frame, once allocated: `local_bytes`, then spill slots, then saved
-    /// registers.
-    pub frame_bytes: u32,
+    stack_pointer: Option<VReg>,
     /// Instructions whose offset (role `off`, else `b`) is relative to the end of the frame
     /// (incoming stack arguments); the allocator adds `frame_bytes` to it.
-    pub above_frame: Vec<InstId>,
-    /// Bytes that spill code stores and loads, once allocated.
-    pub spill_stores: u32,
-    /// Bytes that spill code loads, once allocated.
-    pub spill_loads: u32,
-    /// Limit on general registers that the cubin may record; `None`: that of the target.
-    pub max_registers: Option<u32>,
-    /// Most threads of a block, if the kernel says how many.
-    pub threads: Option<u32>,
-    /// Whether the threads of a warp are in one row of their block, whatever the launch is.
-    pub rows: bool,
-    /// Registers of a warp at entry, if `setmaxnreg` changes them; `max_registers` is the most that
-    /// it ever has.
-    pub entry_registers: Option<u32>,
-    /// Highest block barrier number in use plus one.
-    pub barriers: u32,
-    /// Whether the frame is checked against the end of the thread's local memory.
-    pub checks_stack: bool,
-    /// Loops that must keep their bodies.
-    pub rolled: Rolled,
-    /// What the code reads from the compiler's constant bank; `None` where it may not.
-    pub constants: Option<BankConstants>,
+    above_frame: Vec<InstId>,
     /// The values that a debugger reads; `None` without debug information.
-    pub watched: Option<Box<super::watched::Watched>>,
+    watched: Option<Box<super::watched::Watched>>,
+    attributes: Attributes,
 }
 
 impl Function {
@@ -301,26 +267,10 @@ impl Function {
             symbol_index: HashMap::new(),
             ssa: false,
             stage: Stage::default(),
-            optimise: true,
-            slow_paths: false,
-            convention: Convention::Kernel,
-            private: false,
-            private_callees: BTreeMap::new(),
             stack_pointer: None,
-            local_bytes: 0,
-            frame_bytes: 0,
             above_frame: Vec::new(),
-            rolled: Rolled::default(),
-            constants: None,
-            spill_stores: 0,
-            spill_loads: 0,
-            max_registers: None,
-            threads: None,
-            rows: false,
-            entry_registers: None,
-            barriers: 0,
-            checks_stack: false,
             watched: None,
+            attributes: Attributes::default(),
         }
     }
 
@@ -693,9 +643,9 @@ impl Function {
                 Some(Callee::SlowPath(Helper::by_id(*id).map_or(0, |helper| helper.family().slow_path)))
             }
             Some(Symbol::Driver) => Some(Callee::Driver),
-            Some(Symbol::Function(name)) if !self.private_callees.is_empty() => {
-                Some(self.private_callees.get(name).map_or(Callee::Device, |changes| Callee::Private(*changes)))
-            }
+            Some(Symbol::Function(name)) if !self.attributes.private_callees.is_empty() => Some(
+                self.attributes.private_callees.get(name).map_or(Callee::Device, |changes| Callee::Private(*changes)),
+            ),
             _ => Some(Callee::Device),
         }
     }

@@ -161,17 +161,17 @@ mod tests {
         let source = "function k sm_90\nb0:\n  MOV d=r0 a=Z\n  LDG{e=E size=64} d={r1,r2} a={r3,r4} off=0x0\n  \
                       @p0 IADD3 d=r5 a=r1 b=r2 c=r0\n  EXIT\n";
         let mut function = text::parse(source).unwrap();
-        let insts = function.blocks[function.layout[0]].clone();
+        let insts = function[function.layout()[0]].clone();
         let all = |function: &Function| insts.iter().map(|inst| registers(function, *inst)).collect::<Vec<_>>();
         let found = all(&function);
         assert_eq!(found[2].each_ref().map(Vec::len), [1, 4]);
         function.list_registers();
-        assert!(insts.iter().all(|inst| function.insts.is_listed(*inst)));
+        assert!(insts.iter().all(|inst| function.insts().is_listed(*inst)));
         assert!(all(&function) == found && function.wrongly_listed().is_none());
         let reg = found[0][0][0];
         function.set_arg(insts[2], Role::A, Operand::reg(reg));
         assert_eq!(registers(&function, insts[2])[1][0], reg);
-        function.insts[insts[2]].guard = Operand::NULL;
+        function[insts[2]].guard = Operand::NULL;
         assert_eq!(registers(&function, insts[2])[1].len(), 3);
         function.list_registers();
         assert!(registers(&function, insts[2])[1].len() == 3 && function.wrongly_listed().is_none());
@@ -183,7 +183,7 @@ mod tests {
         let regs: Vec<String> = (0..40).map(|number| format!("r{number}")).collect();
         let source = format!("function k sm_90\nb0:\n  ENTRY out({})\n  EXIT\n", regs.join(" "));
         let mut function = text::parse(&source).unwrap();
-        let entry = function.blocks[function.layout[0]][0];
+        let entry = function[function.layout()[0]][0];
         let found = registers(&function, entry);
         assert_eq!(found[0].len(), 40);
         function.list_registers();

@@ -165,13 +165,13 @@ struct Last {
 impl Events {
     fn new(function: &Function, cfg: &Cfg, skip: impl Fn(InstId) -> bool, old_values: bool) -> Events {
         let (mut reads, mut leaves, mut kills) = (Vec::new(), Vec::new(), Vec::new());
-        let limit = function.regs.len();
+        let limit = function.regs().len();
         // The last blocks that wrote and read each register.
         let mut last = vec![Last { written: NEVER, read: NEVER }; limit];
         for (i, block) in cfg.rpo.iter().enumerate() {
             let i = i as u32;
-            for inst in function.blocks[*block].iter().copied().filter(|inst| !skip(*inst)) {
-                let data = &function.insts[inst];
+            for inst in function[*block].iter().copied().filter(|inst| !skip(*inst)) {
+                let data = &function[inst];
                 let mut note = |reg: VReg| {
                     let last = &mut last[reg.index()];
                     if last.written != i && last.read != i {
@@ -184,7 +184,7 @@ impl Events {
                 } else {
                     function.for_each_use(inst, &mut note);
                 }
-                if data.guard.is_null() || function.ssa {
+                if data.guard.is_null() || function.is_ssa() {
                     function.for_each_def(inst, |reg| {
                         if std::mem::replace(&mut last[reg.index()].written, i) != i {
                             kills.push((reg.as_u32(), *block));

@@ -5,7 +5,7 @@ use crate::tables::{Mod, Op, Role, value};
 
 /// The carry that a sum or comparison of high words takes from that of the low words.
 pub fn carry_in(function: &Function, inst: InstId) -> Option<Operand> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let role = match data.op {
         Op::IADD3 if data.mods.get(Mod::X) == value::x::X => Role::Pp,
         Op::ISETP if data.mods.get(Mod::Ex) == value::ex::EX => Role::Pq,

@@ -4,6 +4,7 @@
 //! operand is a register tuple. A function is a list of blocks of instruction ids; instructions,
 //! operands, registers and tuples are in arenas of the function.
 
+pub mod attributes;
 pub mod bank_constants;
 pub mod build;
 pub mod cfg;
@@ -20,7 +21,6 @@ pub mod long;
 pub mod mods;
 pub mod operand;
 pub mod register_changes;
-
 pub mod ssa;
 pub mod text;
 pub mod verify;

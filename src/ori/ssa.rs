@@ -26,19 +26,19 @@ pub fn construct(function: &mut Function) {
 /// Restores SSA form for the registers for which `is_variable` is true; all others must have one
 /// definition.
 pub fn repair(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
-    function.ssa = false;
+    function.set_ssa(false);
     rename(function, is_variable);
 }
 
 fn rename(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
     let fixed = |(reg, data): (VReg, &RegData)| data.phys.is_some() || !is_variable(reg);
-    let fixed: Vec<bool> = function.regs.iter().map(fixed).collect();
+    let fixed: Vec<bool> = function.regs().iter().map(fixed).collect();
     let cfg = Cfg::new(function);
-    function.layout.retain(|b| cfg.reachable(*b));
+    function.layout_mut().retain(|b| cfg.reachable(*b));
     let dominators = cfg.dominators();
     let phis = place_phis(function, &cfg, &dominators, &fixed);
     let mut renamer = Renamer {
-        current: ListTable::new(function.regs.len()),
+        current: ListTable::new(function.regs().len()),
         undefined: HashMap::new(),
         phis,
         children: children(&cfg, &dominators),
@@ -49,8 +49,8 @@ fn rename(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
     let entry = function.entry();
     let mut undefined = undefined;
     undefined.sort();
-    function.blocks[entry].splice(0..0, undefined);
-    function.ssa = true;
+    function[entry].splice(0..0, undefined);
+    function.set_ssa(true);
 }
 
 fn children(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Block>> {
@@ -72,10 +72,10 @@ fn place_phis(
 ) -> SecondaryMap<Block, Vec<(VReg, InstId)>> {
     let live = Liveness::at_start(function, cfg);
     let frontiers = frontiers(cfg, dominators);
-    let mut last: SecondaryMap<VReg, Option<Block>> = table(function.regs.len());
+    let mut last: SecondaryMap<VReg, Option<Block>> = table(function.regs().len());
     let mut defs: Vec<(VReg, Block)> = Vec::new();
     for block in &cfg.rpo {
-        for inst in &function.blocks[*block] {
+        for inst in &function[*block] {
             function.for_each_def(*inst, |reg| {
                 if last[reg].replace(*block) != Some(*block) {
                     defs.push((reg, *block));
@@ -83,11 +83,11 @@ fn place_phis(
             });
         }
     }
-    let defs = Lists::new(function.regs.len(), defs.iter().map(|(reg, block)| (reg.index(), *block)));
+    let defs = Lists::new(function.regs().len(), defs.iter().map(|(reg, block)| (reg.index(), *block)));
     let mut phis: SecondaryMap<Block, Vec<(VReg, InstId)>> = table(function.block_limit());
     let mut done: SecondaryMap<Block, Option<VReg>> = table(function.block_limit());
     let mut work: SmallVec<[Block; 8]> = SmallVec::new();
-    let regs: Vec<VReg> = function.regs.keys().filter(|r| !fixed[r.index()]).collect();
+    let regs: Vec<VReg> = function.regs().keys().filter(|r| !fixed[r.index()]).collect();
     for reg in regs {
         work.extend_from_slice(defs.of(reg.index()));
         while let Some(block) = work.pop() {
@@ -108,7 +108,7 @@ fn place_phis(
     }
     for block in &cfg.rpo {
         let new: Vec<InstId> = phis[*block].iter().map(|p| p.1).collect();
-        function.blocks[*block].splice(0..0, new);
+        function[*block].splice(0..0, new);
     }
     phis
 }
@@ -170,8 +170,8 @@ impl Renamer {
 
     fn block(&mut self, function: &mut Function, cfg: &Cfg, block: Block) -> Vec<VReg> {
         let mut defined = Vec::new();
-        for inst in function.blocks[block].clone() {
-            if function.insts[inst].op == Op::PHI {
+        for inst in function[block].clone() {
+            if function[inst].op == Op::PHI {
                 self.define(function, inst, 0, &mut defined);
             } else {
                 self.instruction(function, inst, &mut defined);
@@ -193,9 +193,9 @@ impl Renamer {
 
     /// Renames the inputs that PHIs from before the repair have for this edge.
     fn older_phis(&mut self, function: &mut Function, from: Block, to: Block) {
-        for i in self.phis[to].len()..function.blocks[to].len() {
-            let inst = function.blocks[to][i];
-            if function.insts[inst].op != Op::PHI {
+        for i in self.phis[to].len()..function[to].len() {
+            let inst = function[to][i];
+            if function[inst].op != Op::PHI {
                 break;
             }
             for at in (1..function.args(inst).len()).step_by(2) {
@@ -215,8 +215,8 @@ impl Renamer {
                 function.args_mut(inst)[i] = self.renamed(function, operand);
             }
         }
-        let guard = function.insts[inst].guard;
-        function.insts[inst].guard = self.renamed(function, guard);
+        let guard = function[inst].guard;
+        function[inst].guard = self.renamed(function, guard);
         for i in 0..function.olds(inst).len() {
             let operand = function.olds(inst)[i];
             function.olds_mut(inst)[i] = self.renamed(function, operand);

@@ -100,5 +100,5 @@ pub fn passes_of(phase: Phase) -> impl Iterator<Item = Pass> {
 }
 
 fn count(function: &Function) -> u64 {
-    function.layout.iter().map(|block| function.blocks[*block].len() as u64).sum()
+    function.layout().iter().map(|block| function[*block].len() as u64).sum()
 }

@@ -85,11 +85,11 @@ pub fn check_input(cx: &mut PassCx) -> Result<(), String> {
 /// Whether a pass runs on a function.
 fn runs(pass: Pass, function: &Function, control: &PassControl) -> bool {
     let info = pass.info();
-    let scheduled = || function.optimise && Latency::of(function.target).is_some_and(|l| l.scheduled);
+    let scheduled = || function.attributes().optimise && Latency::of(function.target()).is_some_and(|l| l.scheduled);
     let plain = info.optional && control.plain_after.is_some_and(|last| pass > last);
     let when = match info.when {
         When::Always => true,
-        When::Optimised => function.optimise,
+        When::Optimised => function.attributes().optimise,
         When::Scheduled => scheduled(),
         When::Unscheduled => !scheduled(),
     };
@@ -109,10 +109,10 @@ pub fn run(
     let mut cx = PassCx::new(function, ENCODER);
     let mut passes = Pass::ALL.into_iter().peekable();
     for phase in Phase::ALL {
-        cx.function.stage.progress = phase.info().progress.unwrap_or(cx.function.stage.progress);
+        cx.function.stage_mut().progress = phase.info().progress.unwrap_or(cx.function.stage().progress);
         while let Some(pass) = passes.next_if(|pass| pass.info().phase == phase) {
             if control.plain_after.is_some_and(|last| pass > last) {
-                cx.function.optimise = false;
+                cx.function.attributes_mut().optimise = false;
             }
             if runs(pass, cx.function, control) {
                 tell(Event::Before(pass, cx.function));

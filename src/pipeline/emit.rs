@@ -124,10 +124,10 @@ pub struct BranchTable {
 /// The first instruction that has no encoding or names a register without a physical number.
 pub fn emit(function: &Function) -> Result<Code, String> {
     let (starts, total) = layout(function);
-    let constants = function.constants.clone().unwrap_or_default();
+    let constants = function.attributes().constants.clone().unwrap_or_default();
     let mut code = Code { registers: registers(function), constants, ..Code::default() };
-    let block_z = special_by_name(function.target, BLOCK_Z).map(u32::from);
-    for (place, block) in function.layout.iter().enumerate() {
+    let block_z = special_by_name(function.target(), BLOCK_Z).map(u32::from);
+    for (place, block) in function.layout().iter().enumerate() {
         let scene = Scene { function, starts: &starts, start: starts[*block], insts: kept(function, place, *block) };
         let first = code.bytes.len() as u64;
         let most = scene.insts.len().min(PIECE + reuse::AHEAD);
@@ -135,12 +135,12 @@ pub fn emit(function: &Function) -> Result<Code, String> {
         for (i, inst) in scene.insts.iter().enumerate() {
             let at = first + i as u64 * WORD;
             let (machine, fixup) = scene.machine_inst(*inst, at)?;
-            let (form, word) = sass::pick(function.target, &machine).map_err(|e| e.to_string())?;
+            let (form, word) = sass::pick(function.target(), &machine).map_err(|e| e.to_string())?;
             // Most instructions with a fixup are encoded again later, without reuse marks.
             words.push((word, fixup.as_ref().is_none_or(|(_, place)| matches!(place, Place::Constant(_)))));
             forms.push((form, machine));
             code.fixups.extend(fixup.map(|(role, place)| Fixup { at, inst: machine, role, place }));
-            code.lines.push(function.insts[*inst].line);
+            code.lines.push(function[*inst].line);
             sites(function, &starts, *inst, at, &mut code);
             let reads = |arg: &Operand| matches!(arg.kind(), Kind::Special(number) if Some(number) == block_z);
             code.block_z |= function.args(*inst).iter().any(reads);
@@ -157,7 +157,7 @@ pub fn emit(function: &Function) -> Result<Code, String> {
     code.bytes.shrink_to_fit();
     code.lines.shrink_to_fit();
     code.fixups.shrink_to_fit();
-    if function.watched.is_some() {
+    if function.watched().is_some() {
         debug_facts(function, &starts, total, &mut code);
     }
     Ok(code)
@@ -178,20 +178,20 @@ fn finish(forms: &mut Vec<(&'static Form, Inst)>, words: &mut Vec<(u128, bool)>,
 /// What a debugger is told of the code.
 fn debug_facts(function: &Function, starts: &SecondaryMap<Block, u64>, total: u64, code: &mut Code) {
     let mut insts = Vec::new();
-    for (place, block) in function.layout.iter().enumerate() {
+    for (place, block) in function.layout().iter().enumerate() {
         let at = |i: usize| starts[*block] + i as u64 * WORD;
         insts.extend(kept(function, place, *block).iter().enumerate().map(|(i, inst)| (at(i), *inst)));
     }
     let mut below = 0u32;
     for (at, inst) in &insts {
-        let op = function.insts[*inst].op;
+        let op = function[*inst].op;
         let mut moves = false;
-        function.for_each_def(*inst, |reg| moves |= Some(reg) == function.stack_pointer);
+        function.for_each_def(*inst, |reg| moves |= Some(reg) == function.stack_pointer());
         if let Some(by) = function.imm_value(function.arg(*inst, Role::B)).filter(|_| moves && op == Op::IADD3) {
             below = below.wrapping_sub(by as u32);
             code.stack.push((at + WORD, below));
-        } else if op == Op::RET && at + WORD < total && below != function.frame_bytes {
-            below = function.frame_bytes;
+        } else if op == Op::RET && at + WORD < total && below != function.attributes().frame_bytes {
+            below = function.attributes().frame_bytes;
             code.stack.push((at + WORD, below));
         }
     }
@@ -206,7 +206,7 @@ const BLOCK_Z: &str = "SR_CTAID.Z";
 
 /// Records an instruction that the cubin must list.
 fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64, code: &mut Code) {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     code.reconverges |= op == Op::BSSY;
     if op == Op::EXIT {
         code.exits.push(at as u32);
@@ -214,17 +214,17 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
     let allocates = matches!(op, Op::TCATOMSWS | Op::VIRTCOUNT);
     let unit = allocates || matches!(op, Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::UTCCP_1CTA | Op::UTCSHIFT_1CTA);
     let any = unit || matches!(op, Op::LDTM | Op::STTM | Op::FENCE_T);
-    let pair = unit && function.insts[inst].mods.get(Mod::Cta2) == value::cta2::_2CTA;
+    let pair = unit && function[inst].mods.get(Mod::Cta2) == value::cta2::_2CTA;
     for (seen, new) in code.tensor.iter_mut().zip([any, unit, allocates, pair]) {
         *seen |= new;
     }
     if op.has(Prop::WarpWide) {
         code.warp_wide.push(at as u32);
     }
-    if let Some(kind) = function.insts[inst].listed.checked_sub(1) {
+    if let Some(kind) = function[inst].listed.checked_sub(1) {
         code.mbarriers.push(mbarrier(function, inst, at, kind));
     }
-    if op == Op::CALL && function.insts[inst].mods.get(Mod::Mode) == value::mode::ABS {
+    if op == Op::CALL && function[inst].mods.get(Mod::Mode) == value::mode::ABS {
         code.system_calls.push(at as u32);
     }
     let (extras, _) = function.extras(inst);
@@ -240,24 +240,24 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
 /// An operation on an mbarrier as the cubin lists it.
 fn mbarrier(function: &Function, inst: InstId, at: u64, kind: u8) -> MbarrierUse {
     let place = |role: Role, file: File| {
-        let reg = function.arg(inst, role).as_reg().filter(|reg| function.regs[*reg].file == file)?;
-        function.regs[reg].phys.map(|number| number as u8)
+        let reg = function.arg(inst, role).as_reg().filter(|reg| function[*reg].file == file)?;
+        function[reg].phys.map(|number| number as u8)
     };
     // URZ is the last number of its field.
-    let fields_of_six = function.target.info().is_some_and(|info| info.ur_count < 64);
+    let fields_of_six = function.target().info().is_some_and(|info| info.ur_count < 64);
     let none = if fields_of_six { 63 } else { u8::MAX };
     let uniform = place(Role::A, File::UR).or(place(Role::Ub, File::UR)).unwrap_or(none);
     let register = place(Role::A, File::R).unwrap_or(u8::MAX);
     let address = function.imm_value(function.arg(inst, Role::Off)).unwrap_or(0) as u32;
     // Without a count it has RZ there, the last number of its field.
-    let counts = function.insts[inst].op == Op::SYNCS_ARRIVE && !function.arg(inst, Role::B).is_null();
+    let counts = function[inst].op == Op::SYNCS_ARRIVE && !function.arg(inst, Role::B).is_null();
     let count = counts.then(|| place(Role::B, File::R).unwrap_or(u8::MAX)).filter(|_| INCOMPLETE.contains(&kind));
     MbarrierUse { at: at as u32, kind, register, count, uniform, address }
 }
 
 /// Instructions of a block that are encoded: all but a branch to the next block.
 fn kept(function: &Function, place: usize, block: Block) -> &[InstId] {
-    let insts = &function.blocks[block];
+    let insts = &function[block];
     if function.falls_through(place) { &insts[..insts.len() - 1] } else { insts }
 }
 
@@ -265,7 +265,7 @@ fn kept(function: &Function, place: usize, block: Block) -> &[InstId] {
 fn layout(function: &Function) -> (SecondaryMap<Block, u64>, u64) {
     let mut starts = SecondaryMap::new();
     let mut at = 0;
-    for (place, block) in function.layout.iter().enumerate() {
+    for (place, block) in function.layout().iter().enumerate() {
         starts[*block] = at;
         at += kept(function, place, *block).len() as u64 * WORD;
     }
@@ -273,7 +273,7 @@ fn layout(function: &Function) -> (SecondaryMap<Block, u64>, u64) {
 }
 
 fn registers(function: &Function) -> u32 {
-    let used = function.regs.values().filter(|r| r.file == File::R).filter_map(|r| r.phys);
+    let used = function.regs().values().filter(|r| r.file == File::R).filter_map(|r| r.phys);
     used.max().map_or(0, |r| u32::from(r) + 1)
 }
 
@@ -290,7 +290,7 @@ impl<'a> Scene<'a> {
     /// Byte offset of the first CALL at or after an offset.
     fn call(&self, at: u64) -> Result<u64, String> {
         let from = ((at - self.start) / WORD) as usize;
-        let found = self.insts[from..].iter().position(|i| self.function.insts[*i].op == Op::CALL);
+        let found = self.insts[from..].iter().position(|i| self.function[*i].op == Op::CALL);
         let found = found.ok_or("a return address without a call behind it in its block")?;
         Ok(self.start + (from + found) as u64 * WORD)
     }
@@ -305,18 +305,18 @@ impl<'a> Scene<'a> {
     /// Byte offset of the last LEPC before an offset.
     fn here(&self, at: u64) -> Result<u64, String> {
         let to = ((at - self.start) / WORD) as usize;
-        let found = self.insts[..to].iter().rposition(|i| self.function.insts[*i].op == Op::LEPC);
+        let found = self.insts[..to].iter().rposition(|i| self.function[*i].op == Op::LEPC);
         Ok(self.start + found.ok_or("a distance without a LEPC before it in its block")? as u64 * WORD)
     }
 
     fn machine_inst(&self, inst: InstId, at: u64) -> Result<(Inst, Option<(Role, Place)>), String> {
         let function = self.function;
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let mut out = Inst::new(data.op);
         out.mods = data.mods;
         if let Some(reg) = data.guard.as_reg() {
             let pred = physical(function, reg)? as u8;
-            out.guard = Guard { pred, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
+            out.guard = Guard { pred, not: data.guard.not(), upred: function[reg].file == File::UP };
         }
         if data.guard == Operand::never() {
             out.guard = Guard { pred: sass::inst::PT as u8, not: true, upred: false };
@@ -333,7 +333,7 @@ impl<'a> Scene<'a> {
             } else {
                 let number = |reg| physical(function, reg);
                 out.args[slot] = machine_arg(function, role.class, *operand, number, target)?;
-                let index = function.constants.as_ref().and_then(|constants| constants.index(*operand));
+                let index = function.attributes().constants.as_ref().and_then(|constants| constants.index(*operand));
                 fixup = index.map(|index| (role.role, Place::Constant(index))).or(fixup);
             }
         }
@@ -351,7 +351,7 @@ impl<'a> Scene<'a> {
                 let helper = Helper::by_id(*id).ok_or("a slow path that is no helper")?;
                 (Arg::label(0), Some(Place::Function(helper.slow_path_name())))
             }
-            Symbol::FrameSize => (Arg::imm(u64::from(self.function.frame_bytes)), None),
+            Symbol::FrameSize => (Arg::imm(u64::from(self.function.attributes().frame_bytes)), None),
             Symbol::Linked { role, name, addend } => {
                 let place = Place::Linked { role: *role, name: name.clone(), addend: *addend };
                 (Arg::imm(0), Some(place))
@@ -376,7 +376,7 @@ impl<'a> Scene<'a> {
 }
 
 fn physical(function: &Function, reg: crate::ori::VReg) -> Result<u32, String> {
-    function.regs[reg].phys.map(u32::from).ok_or_else(|| format!("{reg} has no physical register"))
+    function[reg].phys.map(u32::from).ok_or_else(|| format!("{reg} has no physical register"))
 }
 
 pub(super) fn machine_arg(
@@ -388,10 +388,10 @@ pub(super) fn machine_arg(
 ) -> Result<Arg, String> {
     let arg = match operand.kind() {
         Kind::Null => return Ok(Arg::default()),
-        Kind::Reg(reg) => file_arg(function.regs[reg].file, number(reg)?),
+        Kind::Reg(reg) => file_arg(function[reg].file, number(reg)?),
         Kind::Vector(vector) => {
             let first = function.vector_regs(vector)[0];
-            file_arg(function.regs[first].file, number(first)?)
+            file_arg(function[first].file, number(first)?)
         }
         Kind::Imm(_) => Arg::imm(function.imm_value(operand).unwrap_or(0)),
         Kind::Const { bank, offset } => Arg::constant(bank, i32::from(offset)),

@@ -5,7 +5,7 @@
 
 use super::emit::machine_arg;
 use crate::ori::hash::QuickMap;
-use crate::ori::{File, Function, InstId, Kind, Symbol};
+use crate::ori::{File, Function, InstId, Kind, Symbol, VReg};
 use crate::sass::{self, Arg, Guard, Inst};
 use crate::tables::encoding::{FORMS, forms_of};
 use crate::tables::ori::Class;
@@ -39,10 +39,10 @@ impl Question {
     }
 
     fn ask(&mut self, function: &Function, inst: InstId, moves: bool) {
-        let data = &function.insts[inst];
-        let file = |reg| function.regs[reg].file as u64;
+        let data = &function[inst];
+        let file = |reg: VReg| function[reg].file as u64;
         let guard = data.guard.as_reg().map_or(0, |reg| 1 | file(reg) << 2 | u64::from(data.guard.not()) << 1);
-        let target = u64::from(function.target.column);
+        let target = u64::from(function.target().column);
         let mods = data.mods.words();
         self.push(data.op as u64 | target << 16 | u64::from(moves) << 32 | guard << 40 | (mods.len() as u64) << 48);
         mods.into_iter().for_each(|word| self.push(word));
@@ -72,7 +72,7 @@ impl Question {
 /// symbol operands are never encodable, so passes do not touch them. An immediate store value that
 /// no form takes counts as a register, because operand legalization will materialize it.
 pub fn encodes(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let moved = |slot: usize| op.has(Prop::WritesMemory) && !takes_immediate(op, slot);
     function.args(inst).iter().all(|operand| function.symbol_of(*operand).is_none())
         && is_legal_but_for(function, inst, true, moved)
@@ -108,12 +108,11 @@ fn is_legal_but_for(function: &Function, inst: InstId, moves: bool, moved: impl 
 }
 
 fn find_out(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let mut machine = Inst::new(data.op);
     machine.mods = data.mods;
     if let Some(reg) = data.guard.as_reg() {
-        machine.guard =
-            Guard { pred: STAND_IN as u8, not: data.guard.not(), upred: function.regs[reg].file == File::UP };
+        machine.guard = Guard { pred: STAND_IN as u8, not: data.guard.not(), upred: function[reg].file == File::UP };
     }
     for (slot, (role, operand)) in data.op.info().roles.iter().zip(function.args(inst)).enumerate() {
         let number = matches!(operand.kind(), Kind::Imm(_)) && role.class == Class::Reg;
@@ -125,7 +124,7 @@ fn find_out(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) ->
         let Ok(arg) = arg else { return false };
         machine.args[slot] = arg;
     }
-    sass::is_encodable(function.target, &machine)
+    sass::is_encodable(function.target(), &machine)
 }
 
 /// An operand of the kind that a symbol resolves to.

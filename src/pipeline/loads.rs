@@ -4,7 +4,7 @@
 //! Runs on physical registers. A word counts as unread only where that is certain within the block:
 //! it is overwritten first, or the program ends first.
 
-use crate::ori::{File, Function, InstId};
+use crate::ori::{File, Function, InstId, VReg};
 use crate::tables::{Op, Prop, Role};
 
 /// Numbers of general registers.
@@ -39,30 +39,30 @@ pub fn partly_read(function: &Function, insts: &[InstId]) -> Vec<(usize, u32)> {
 /// Whether the program ends behind the last of these instructions.
 fn ends(function: &Function, insts: &[InstId]) -> bool {
     insts.last().is_some_and(|last| {
-        let data = &function.insts[*last];
+        let data = &function[*last];
         data.op == Op::EXIT && data.guard.is_null()
     })
 }
 
 /// The registers that a load of several words writes.
 fn words(function: &Function, inst: InstId) -> Option<Vec<u16>> {
-    if !function.insts[inst].op.has(Prop::StatesUnread) {
+    if !function[inst].op.has(Prop::StatesUnread) {
         return None;
     }
     let vector = function.arg(inst, Role::D).as_vector()?;
-    let numbers = function.vector_regs(vector).iter().map(|reg| function.regs[*reg].phys);
+    let numbers = function.vector_regs(vector).iter().map(|reg| function[*reg].phys);
     numbers.collect::<Option<Vec<u16>>>().filter(|words| words.len() > 1)
 }
 
 /// Steps over an instruction, from behind it to before it.
 fn pass(function: &Function, inst: InstId, live: &mut [bool; REGISTERS]) {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if data.op.has(Prop::Clobbers) || data.op.has(Prop::Control) && data.op != Op::EXIT {
         live.fill(true);
         return;
     }
-    let mut set = |reg, value| {
-        let data = &function.regs[reg];
+    let mut set = |reg: VReg, value| {
+        let data = &function[reg];
         if let (File::R, Some(number)) = (data.file, data.phys) {
             live[usize::from(number)] = value;
         }

@@ -39,10 +39,10 @@ type State = BTreeMap<Place, Vec<Part>>;
 
 /// The values of a function with marks, by place and then by address.
 pub fn values(function: &Function, starts: &SecondaryMap<Block, u64>, end: u64, insts: &[(u64, InstId)]) -> Vec<Value> {
-    let Some(watched) = &function.watched else { return Vec::new() };
+    let Some(watched) = function.watched() else { return Vec::new() };
     let entered = entered(function, watched);
     // Of blocks at one offset, all but the last are empty.
-    let first: BTreeMap<u64, Block> = function.layout.iter().map(|block| (starts[*block], *block)).collect();
+    let first: BTreeMap<u64, Block> = function.layout().iter().map(|block| (starts[*block], *block)).collect();
     let mut open: BTreeMap<(Place, Part), u64> = BTreeMap::new();
     let mut found = Vec::new();
     let mut state = State::new();
@@ -92,7 +92,7 @@ fn entered(function: &Function, watched: &Watched) -> SecondaryMap<Block, Option
         changed = false;
         for block in &cfg.rpo {
             let Some(mut state) = entered[*block].clone() else { continue };
-            for inst in &function.blocks[*block] {
+            for inst in &function[*block] {
                 step(function, watched, *inst, &mut state);
             }
             for next in &cfg.succs[*block] {
@@ -122,7 +122,7 @@ fn meet(a: &State, b: &State) -> State {
 
 /// Applies an instruction; returns whether the state may have changed.
 fn step(function: &Function, watched: &Watched, inst: InstId, state: &mut State) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if data.op == Op::CALL {
         let name = |predicate: bool| if predicate { File::P.name() } else { File::R.name() };
         state.retain(|(predicate, number), _| kept_across_calls(name(*predicate), *number));
@@ -131,7 +131,7 @@ fn step(function: &Function, watched: &Watched, inst: InstId, state: &mut State)
     let source = (data.op == Op::MOV).then(|| place_of(function, function.arg(inst, Role::A))).flatten();
     let mut written = data.op == Op::CALL;
     function.for_each_def(inst, |reg| {
-        let (Some(number), file) = (function.regs[reg].phys, function.regs[reg].file) else { return };
+        let (Some(number), file) = (function[reg].phys, function[reg].file) else { return };
         if !matches!(file, File::R | File::P) {
             return;
         }
@@ -161,6 +161,6 @@ fn step(function: &Function, watched: &Watched, inst: InstId, state: &mut State)
 
 fn place_of(function: &Function, operand: Operand) -> Option<Place> {
     let reg = operand.as_reg().filter(|_| !operand.not())?;
-    let (file, number) = (function.regs[reg].file, function.regs[reg].phys?);
+    let (file, number) = (function[reg].file, function[reg].phys?);
     matches!(file, File::R | File::P).then_some((file == File::P, number))
 }

@@ -17,13 +17,13 @@ use crate::tables::{Op, Prop, Role};
 /// Adds the regions.
 pub fn hold(function: &mut Function) {
     let is_called = |inst: &InstId| is_call(function, *inst);
-    if !function.layout.iter().flat_map(|block| &function.blocks[*block]).any(is_called) {
+    if !function.layout().iter().flat_map(|block| &function[*block]).any(is_called) {
         return;
     }
     let divergent = plan(function, &Cfg::new(function)).varying.divergent;
-    for block in std::mem::take(&mut function.layout) {
-        function.layout.push(block);
-        if function.blocks[block].iter().any(|inst| is_call(function, *inst)) {
+    for block in std::mem::take(function.layout_mut()) {
+        function.layout_mut().push(block);
+        if function[block].iter().any(|inst| is_call(function, *inst)) {
             hold_in(function, block, !divergent.contains(block));
         }
     }
@@ -36,13 +36,13 @@ fn is_call(function: &Function, inst: InstId) -> bool {
 /// Adds the regions of a block, whose lanes come `together`. What follows a region stands in a
 /// block of its own.
 fn hold_in(function: &mut Function, block: Block, mut together: bool) {
-    let insts = std::mem::take(&mut function.blocks[block]);
+    let insts = std::mem::take(&mut function[block]);
     // Whether something other than the end of the thread follows that wants lanes together.
     let mut goes_on = vec![false; insts.len()];
     let mut next = false;
     for (place, inst) in insts.iter().enumerate().rev() {
         if wants_all(function, *inst) {
-            next = function.insts[*inst].op != Op::EXIT;
+            next = function[*inst].op != Op::EXIT;
         }
         goes_on[place] = next;
     }
@@ -58,29 +58,29 @@ fn hold_in(function: &mut Function, block: Block, mut together: bool) {
         if together && goes_on[place] && open.is_none() && is_call(function, *inst) {
             let barrier = function.new_reg(File::B);
             let bssy = region_inst(function, Op::BSSY, barrier);
-            function.insts[bssy].line = function.insts[*inst].line;
-            function.blocks[at].push(bssy);
+            function[bssy].line = function[*inst].line;
+            function[at].push(bssy);
             open = Some(bssy);
         }
-        function.blocks[at].push(*inst);
+        function[at].push(*inst);
     }
 }
 
 /// Whether an instruction wants lanes together that came together.
 fn wants_all(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     !is_call(function, inst) && (writes_uniform(function, inst) || op.has(Prop::Convergent) || op.has(Prop::Terminator))
 }
 
 /// Ends a region; returns the block behind it.
 fn close(function: &mut Function, at: Block, bssy: InstId) -> Block {
     let barrier = function.arg(bssy, Role::B).as_reg().expect("a barrier");
-    let tail = function.blocks.push(Vec::new());
+    let tail = function.new_unplaced_block(Vec::new());
     function.set_arg(bssy, Role::Target, Operand::label(tail));
     let (bsync, on) = (region_inst(function, Op::BSYNC, barrier), branch(function, tail));
-    let wait = function.blocks.push(vec![bsync, on]);
+    let wait = function.new_unplaced_block(vec![bsync, on]);
     let on = branch(function, wait);
-    function.blocks[at].push(on);
-    function.layout.extend([wait, tail]);
+    function[at].push(on);
+    function.layout_mut().extend([wait, tail]);
     tail
 }

@@ -43,7 +43,7 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
         }
         let bsync = region_inst(function, Op::BSYNC, barrier);
         let bra = branch(function, group.meet);
-        let wait = function.blocks.push(vec![bsync, bra]);
+        let wait = function.new_unplaced_block(vec![bsync, bra]);
         placed.push((group.meet, wait));
         for pred in &group.waiting {
             function.redirect(*pred, group.meet, wait);
@@ -56,13 +56,13 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 /// A uniform register that the allocator will choose is one per warp: what writes it stands where
 /// all living lanes are together, or behind a place in its block where they meet.
 fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
-    for block in function.layout.iter().filter(|b| plan.varying.divergent.contains(**b)) {
+    for block in function.layout().iter().filter(|b| plan.varying.divergent.contains(**b)) {
         let mut together = false;
-        for inst in &function.blocks[*block] {
+        for inst in &function[*block] {
             together &= !function.callee(*inst).is_some_and(Callee::parts_lanes);
             together |= asks_for_all(function, *inst);
             if writes_uniform(function, *inst) && !together {
-                let op = function.insts[*inst].op.name();
+                let op = function[*inst].op.name();
                 return Err(format!("broken invariant: {op} writes a uniform register where lanes may be apart"));
             }
         }
@@ -74,7 +74,7 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
 pub(super) fn writes_uniform(function: &Function, inst: InstId) -> bool {
     let mut shared = false;
     function.for_each_def(inst, |reg| {
-        let data = &function.regs[reg];
+        let data = &function[reg];
         shared |= matches!(data.file, File::UR | File::UP) && data.phys.is_none();
     });
     shared
@@ -83,9 +83,9 @@ pub(super) fn writes_uniform(function: &Function, inst: InstId) -> bool {
 /// The EXIT and RET instructions of each block.
 fn exits(function: &Function) -> SecondaryMap<Block, Vec<InstId>> {
     let mut exits: SecondaryMap<Block, Vec<InstId>> = SecondaryMap::new();
-    for block in &function.layout {
-        let ends = |i: &&InstId| matches!(function.insts[**i].op, Op::EXIT | Op::RET);
-        exits[*block].extend(function.blocks[*block].iter().filter(ends));
+    for block in function.layout() {
+        let ends = |i: &&InstId| matches!(function[**i].op, Op::EXIT | Op::RET);
+        exits[*block].extend(function[*block].iter().filter(ends));
     }
     exits
 }
@@ -121,7 +121,7 @@ fn planned(function: &mut Function) -> (Cfg, Plan) {
         let mut placed: Vec<(Block, Block)> = Vec::new();
         for (block, from) in missing {
             let bra = branch(function, block);
-            let landing = function.blocks.push(vec![bra]);
+            let landing = function.new_unplaced_block(vec![bra]);
             placed.push((block, landing));
             from.iter().for_each(|pred| function.redirect(*pred, block, landing));
         }
@@ -137,8 +137,8 @@ fn outside(group: &Group, entry: Block) -> &[Block] {
 pub(super) fn region_inst(function: &mut Function, op: Op, barrier: crate::ori::VReg) -> InstId {
     let inst = function.make(op);
     function.set_arg(inst, Role::B, Operand::reg(barrier));
-    if function.target.has(Feature::BranchReconvergent) {
-        function.insts[inst].mods.set(Mod::Reconvergent, value::reconvergent::RECONVERGENT);
+    if function.target().has(Feature::BranchReconvergent) {
+        function[inst].mods.set(Mod::Reconvergent, value::reconvergent::RECONVERGENT);
     }
     inst
 }
@@ -151,19 +151,19 @@ pub(super) fn branch(function: &mut Function, target: Block) -> InstId {
 
 fn insert_before_branch(function: &mut Function, block: Block, inst: InstId) {
     let at = function.first_terminator(block);
-    function.blocks[block].insert(at, inst);
+    function[block].insert(at, inst);
 }
 
 /// Replaces SYNCMASK by WARPSYNC in blocks that are not proved convergent, and inserts WARPSYNC
 /// before block barriers there. In convergent blocks only the memory order of an ordered SYNCMASK
 /// (`bar.warp.sync`) remains: the next access is not reordered with those before it.
 fn warp_syncs(function: &mut Function, plan: &Plan) {
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         let mut lanes = Together::at_start(!plan.varying.divergent.contains(block));
-        let mut out = Vec::with_capacity(function.blocks[block].len());
+        let mut out = Vec::with_capacity(function[block].len());
         let mut met = false;
-        for inst in function.blocks[block].clone() {
-            let op = function.insts[inst].op;
+        for inst in function[block].clone() {
+            let op = function[inst].op;
             let mask = match op {
                 Op::SYNCMASK => Some(function.arg(inst, Role::A)),
                 Op::BAR | Op::CGABAR_ARV | Op::CGABAR_WAIT => Some(function.imm(ALL_LANES)),
@@ -174,16 +174,16 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
             }
             lanes.behind(function, inst, mask);
             if op == Op::SYNCMASK {
-                met |= function.insts[inst].ordered;
+                met |= function[inst].ordered;
                 continue;
             }
             if met && (op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory)) {
-                function.insts[inst].ordered = true;
+                function[inst].ordered = true;
                 met = false;
             }
             out.push(inst);
         }
-        function.blocks[block] = out;
+        function[block] = out;
     }
 }
 
@@ -203,7 +203,7 @@ impl Together {
     /// Whether lanes must meet before an instruction that asks for the lanes of a mask. An ordered
     /// one (`bar.warp.sync`) also meets lanes at another place.
     fn must_meet(&self, function: &Function, inst: InstId, mask: Operand) -> bool {
-        let elsewhere = function.insts[inst].ordered || function.imm_value(mask) != Some(ALL_LANES);
+        let elsewhere = function[inst].ordered || function.imm_value(mask) != Some(ALL_LANES);
         !self.all && (elsewhere || !self.here)
     }
 
@@ -212,7 +212,7 @@ impl Together {
             *self = Together::at_start(false);
         }
         let full = mask.is_some_and(|mask| function.imm_value(mask) == Some(ALL_LANES));
-        if full && function.insts[inst].guard.is_null() {
+        if full && function[inst].guard.is_null() {
             self.here = true;
             self.all |= is_meeting(function, inst);
         }
@@ -223,19 +223,19 @@ impl Together {
 /// with `WARPSYNC.ALL` have no form with an immediate mask, so any other constant goes through a
 /// register.
 fn warp_sync(function: &mut Function, before: InstId, mask: Operand, out: &mut Vec<InstId>) {
-    let data = function.insts[before];
+    let data = function[before];
     let sync = function.make(Op::WARPSYNC);
-    (function.insts[sync].line, function.insts[sync].guard) = (data.line, data.guard);
+    (function[sync].line, function[sync].guard) = (data.line, data.guard);
     match function.imm_value(mask) {
-        Some(ALL_LANES) if function.target.has(Feature::WarpsyncAll) => {
-            function.insts[sync].mods.set(Mod::All, value::all::ALL);
+        Some(ALL_LANES) if function.target().has(Feature::WarpsyncAll) => {
+            function[sync].mods.set(Mod::All, value::all::ALL);
         }
-        Some(_) if function.target.has(Feature::WarpsyncAll) => {
+        Some(_) if function.target().has(Feature::WarpsyncAll) => {
             let reg = Operand::reg(function.new_reg(File::R));
             let mov = function.make(Op::MOV);
             function.set_arg(mov, Role::D, reg);
             function.set_arg(mov, Role::A, mask);
-            function.insts[mov].line = data.line;
+            function[mov].line = data.line;
             function.set_arg(sync, Role::A, reg);
             out.push(mov);
         }

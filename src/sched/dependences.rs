@@ -92,13 +92,13 @@ impl Dependences {
         let mut graph = Dependences { before, after: vec![0; insts.len()], last: vec![(0, 0); insts.len()] };
         // The last fixed instruction, and those since that must not follow the next.
         let (mut last, mut since) = (None, Vec::new());
-        let together = !insts.iter().any(|inst| function.insts[*inst].op.has(Prop::NamesLanes));
+        let together = !insts.iter().any(|inst| function[*inst].op.has(Prop::NamesLanes));
         let partners = partners(function, insts);
         let mut uses = UsesOf { groups, all: Vec::with_capacity(insts.len()) };
         // Registers that have or must get the same number are one.
         let mut numbered: BTreeMap<(File, u16), VReg> = BTreeMap::new();
         let mut one = |reg: VReg| {
-            let data = &function.regs[reg];
+            let data = &function[reg];
             data.phys.or(data.fixed).map_or(reg, |number| *numbered.entry((data.file, number)).or_insert(reg))
         };
         let mut memory = Accesses::new(COMPARED);
@@ -126,7 +126,7 @@ impl Dependences {
                 uses.writers.iter().for_each(|writer| graph.edge(*writer, now, true));
                 uses.readers.push(now);
             });
-            let guarded = !function.insts[*inst].guard.is_null();
+            let guarded = !function[*inst].guard.is_null();
             let mut write = |reg: VReg, whole: bool| {
                 let uses = uses.entry(one(reg));
                 uses.writers.iter().chain(&uses.readers).for_each(|other| graph.edge(*other, now, false));
@@ -167,7 +167,7 @@ impl Dependences {
 /// Whether an instruction is a product of a warp's fragments: where its lanes are together all the
 /// time, it only writes registers.
 fn is_fragment_product(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     data.op.has(Prop::FragmentProduct) && data.guard.is_null()
 }
 
@@ -176,7 +176,7 @@ fn is_fragment_product(function: &Function, inst: InstId) -> bool {
 fn sinks(function: &Function, inst: InstId) -> bool {
     let mut sinks = is_pure(function, inst);
     function.for_each_def(inst, |reg| {
-        sinks &= is_free(function, reg) && matches!(function.regs[reg].file, File::R | File::P);
+        sinks &= is_free(function, reg) && matches!(function[reg].file, File::R | File::P);
     });
     sinks
 }
@@ -184,13 +184,13 @@ fn sinks(function: &Function, inst: InstId) -> bool {
 /// Registers that later copies move the results of each instruction to; nothing where there are
 /// no copies.
 fn partners(function: &Function, insts: &[InstId]) -> Vec<SmallVec<[VReg; 1]>> {
-    if insts.iter().all(|inst| function.insts[*inst].op != Op::COPY) {
+    if insts.iter().all(|inst| function[*inst].op != Op::COPY) {
         return Vec::new();
     }
     let mut copied: QuickMap<VReg, VReg> = QuickMap::default();
     let mut partners: Vec<SmallVec<[VReg; 1]>> = insts.iter().map(|_| SmallVec::new()).collect();
     for (at, inst) in insts.iter().enumerate().rev() {
-        if function.insts[*inst].op == Op::COPY {
+        if function[*inst].op == Op::COPY {
             let (mut from, mut to) = (None, None);
             function.for_each_use(*inst, |reg| from = from.or(Some(reg)));
             function.for_each_def(*inst, |reg| to = Some(reg));

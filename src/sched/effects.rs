@@ -100,7 +100,7 @@ pub struct Effects {
 impl Effects {
     /// The accesses of an instruction.
     pub fn of(function: &Function, latency: &Latency, inst: InstId) -> Effects {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         // WARPGROUP.DEPBAR has no place for a scoreboard that it waits for.
         if data.op == Op::WARPGROUP && !function.arg(inst, Role::A).is_null() {
             return Effects::default();
@@ -126,7 +126,7 @@ impl Effects {
         // a scoreboard.
         let memory = data.op.has(Prop::ReadsMemory) || data.op.has(Prop::WritesMemory);
         let fences = data.op == Op::MEMBAR && data.mods.get(Mod::Scope) == value::scope::CTA;
-        let fences = fences && function.target.has(Feature::BlockFenceAnnounces);
+        let fences = fences && function.target().has(Feature::BlockFenceAnnounces);
         let announces = (data.op.has(Prop::VariableLatency) || fences) && !memory && class != LatencyClass::Group;
         let bare = out.writes.is_empty() && out.reads.iter().all(|a| a.class == LatencyClass::Guard);
         if announces && bare && class.info().announced && !data.op.has(Prop::Convergent) {
@@ -168,7 +168,7 @@ impl Effects {
 pub fn arrivals(function: &Function, insts: &[InstId], effects: &mut [&mut Effects]) {
     let mut arrival = None;
     for (at, inst) in insts.iter().enumerate() {
-        match (function.insts[*inst].op, arrival) {
+        match (function[*inst].op, arrival) {
             (Op::WARPGROUP, _) => arrival = function.arg(*inst, Role::A).is_null().then_some(at),
             (Op::GMMA, Some(arrival)) => {
                 let general = |access: &&Access| access.reg < FENCE && access.reg.file() == RegFile::R;
@@ -192,7 +192,7 @@ pub fn memory_access(function: &Function, inst: InstId, written: impl Fn(Reg) ->
 pub fn each(function: &Function, operand: Operand, mut f: impl FnMut(Reg, u8)) {
     let mut word = 0;
     function.for_each_reg(operand, |reg| {
-        let data = &function.regs[reg];
+        let data = &function[reg];
         let file = match data.file {
             File::R => RegFile::R,
             File::UR => RegFile::UR,

@@ -31,10 +31,10 @@ impl Times {
     /// The times of a region of which nothing has been placed; `live` says which registers live at
     /// its end, where something is taken to read them.
     pub fn new(function: &Function, insts: &[InstId], graph: &Dependences, live: impl Fn(VReg) -> bool) -> Times {
-        let (tables, throughput) = (Latency::of(function.target), Throughput::of(function.target));
+        let (tables, throughput) = (Latency::of(function.target()), Throughput::of(function.target()));
         let latency: Vec<i64> = insts.iter().map(|inst| tables.map_or(1, |t| usual(function, t, *inst))).collect();
         let pace = |inst: &InstId| {
-            let data = &function.insts[*inst];
+            let data = &function[*inst];
             let pace = throughput.map(|t| t.pace(data.op, &data.mods));
             pace.map_or((0, 1), |pace| (pace.pipe as usize, i64::from(pace.cycles)))
         };
@@ -134,7 +134,7 @@ impl Estimate {
 
 /// Cycles from the issue of an instruction to its result for most readers.
 fn usual(function: &Function, tables: &Latency, inst: InstId) -> i64 {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let class = tables.class_of(data.op, &data.mods);
     match tables.read_after_write(RegFile::R, class, LatencyClass::Alu) {
         Needed::Cycles(cycles) => cycles.into(),

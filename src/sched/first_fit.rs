@@ -37,7 +37,7 @@ pub struct FirstFit {
 impl FirstFit {
     /// For the blocks of a function.
     pub fn new(function: &Function) -> FirstFit {
-        let regs = function.regs.len();
+        let regs = function.regs().len();
         let mut fit = FirstFit {
             tuple: table(regs),
             tuples: vec![Default::default()],
@@ -46,7 +46,7 @@ impl FirstFit {
             freed: Vec::new(),
             next: Vec::new(),
         };
-        for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+        for inst in function.layout().iter().flat_map(|block| &function[*block]) {
             for operand in function.args(*inst) {
                 let Some(regs) = operand.as_vector().map(|vector| function.vector_regs(vector)) else { continue };
                 if regs.len() <= WIDEST && regs.iter().all(|reg| fit.is_free(function, *reg)) {
@@ -60,7 +60,7 @@ impl FirstFit {
     }
 
     fn is_free(&self, function: &Function, reg: VReg) -> bool {
-        function.regs[reg].file == File::R && self.tuple[reg] == 0
+        function[reg].file == File::R && self.tuple[reg] == 0
     }
 
     /// Registers that a block needs in this order.
@@ -68,7 +68,7 @@ impl FirstFit {
         let last = order.len() as u32 + 1;
         // What lives at the beginning, and what begins later, in order but for one instruction's.
         let (mut before, mut touched, mut through) = (Vec::new(), Vec::new(), 0);
-        let general = |reg: VReg| function.regs[reg].file == File::R;
+        let general = |reg: VReg| function[reg].file == File::R;
         for (at, inst) in order.iter().enumerate() {
             let at = at as u32 + 1;
             let mut note = |reg: VReg, start: u32| {

@@ -31,11 +31,11 @@ const READ: u32 = 10;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let Some(latency) = Latency::of(function.target) else { return };
-    let Some(throughput) = Throughput::of(function.target) else { return };
+    let Some(latency) = Latency::of(function.target()) else { return };
+    let Some(throughput) = Throughput::of(function.target()) else { return };
     let mut uses = RegTable::new();
-    for block in function.layout.clone() {
-        let insts = std::mem::take(&mut function.blocks[block]);
+    for block in function.layout().to_vec() {
+        let insts = std::mem::take(&mut function[block]);
         let mut out = Vec::with_capacity(insts.len());
         let mut from = 0;
         for at in 0..=insts.len() {
@@ -45,13 +45,13 @@ pub fn run(cx: &mut PassCx) {
                 from = at + 1;
             }
         }
-        function.blocks[block] = out;
+        function[block] = out;
     }
 }
 
 /// Whether no instruction may be reordered with this one.
 pub fn is_fixed(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);
     op.has(Prop::Control)
         || op.has(Prop::SideEffect) && !memory
@@ -62,19 +62,17 @@ pub fn is_fixed(function: &Function, inst: InstId) -> bool {
 /// Whether an instruction is fixed, but what only writes registers may follow it instead, if it
 /// does not end a block: it calls nothing, reads no clock, and changes no number of registers.
 pub fn is_fence(function: &Function, inst: InstId) -> bool {
-    let binds = function.insts[inst].op.has(Prop::Clobbers) || reads_clock(function, inst);
+    let binds = function[inst].op.has(Prop::Clobbers) || reads_clock(function, inst);
     is_fixed(function, inst) && !binds && Change::of(function, inst).is_none()
 }
 
 /// Whether an instruction reads a special register that changes over time.
 fn reads_clock(function: &Function, inst: InstId) -> bool {
     let number = match function.arg(inst, Role::S).kind() {
-        Kind::Special(number) if function.insts[inst].op.info().roles.iter().any(|r| r.class == Class::Special) => {
-            number
-        }
+        Kind::Special(number) if function[inst].op.info().roles.iter().any(|r| r.class == Class::Special) => number,
         _ => return false,
     };
-    let text = special_text(function.target, number as u8);
+    let text = special_text(function.target(), number as u8);
     text.is_none_or(|t| t.contains("CLOCK") || t.contains("TIMER") || t.starts_with("SR_PM"))
 }
 
@@ -106,7 +104,7 @@ fn ordered(
     }
     let mut nodes = graph(function, latency, insts, uses);
     for at in (0..nodes.len()).rev() {
-        let data = &function.insts[insts[at]];
+        let data = &function[insts[at]];
         let pace = throughput.pace(data.op, &data.mods);
         (nodes[at].pipe, nodes[at].keeps) = (pace.pipe as usize, pace.cycles.into());
         let most = nodes[at].after.iter().map(|(to, cycles)| cycles + nodes[*to as usize].height).max();
@@ -184,7 +182,7 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId], uses: &mut Re
     let cycles = |needed: Needed, first: usize, else_: u32| match needed {
         Needed::Cycles(n) => u32::from(n),
         Needed::Scoreboard => {
-            let data = &function.insts[insts[first]];
+            let data = &function[insts[first]];
             else_.max(if else_ == 0 { latency.class_of(data.op, &data.mods).info().expected.into() } else { 0 })
         }
     };

@@ -34,7 +34,7 @@ const MARGIN: u32 = 8;
 pub fn run(cx: &mut PassCx) {
     let live = cx.liveness();
     let function = &mut *cx.function;
-    let mut set = RegSet::new(function.regs.len());
+    let mut set = RegSet::new(function.regs().len());
     for (registers, blocks) in register_changes::groups(function) {
         hoist(function, &blocks, (&live, registers.saturating_sub(MARGIN)), &mut set);
     }
@@ -54,7 +54,7 @@ fn hoist(function: &mut Function, blocks: &[Block], (live, cap): (&Liveness, u32
     for mut line in lines {
         line.choose(function);
         line.hoist([most.min(cap), PREDICATES]);
-        function.blocks[line.block] = line.insts;
+        function[line.block] = line.insts;
     }
 }
 
@@ -63,7 +63,7 @@ type Counts = [u32; 2];
 
 /// The place of a register in what is counted.
 fn counted(function: &Function, reg: VReg) -> Option<usize> {
-    match function.regs[reg].file {
+    match function[reg].file {
         File::R => Some(0),
         File::P => Some(1),
         _ => None,
@@ -91,7 +91,7 @@ impl Touched {
         function.for_each_def(inst, |reg| writes.push(reg));
         let mut width = Counts::default();
         writes.iter().filter_map(|reg| counted(function, *reg)).for_each(|file| width[file] += 1);
-        let begins = matches!(function.insts[inst].op, Op::ENTRY | Op::PHI);
+        let begins = matches!(function[inst].op, Op::ENTRY | Op::PHI);
         let fixed = begins || is_fixed(function, inst) || sets_stack_pointer(function, inst);
         let load = !fixed && is_load(function, inst);
         let memory = Memory::of(function, inst, |_| usize::MAX);
@@ -114,18 +114,18 @@ impl Touched {
 }
 
 fn is_load(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     (op.has(Prop::ReadsMemory) || op == Op::LDC) && op.has(Prop::VariableLatency) && is_free(function, inst)
 }
 
 /// Whether the only effect of an instruction is to write registers that are not fixed.
 fn is_free(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let bound = [Prop::WritesMemory, Prop::SideEffect, Prop::Convergent, Prop::Control].into_iter().any(|p| op.has(p));
     let mut kept = false;
-    function.for_each_def(inst, |reg| kept |= function.regs[reg].fixed.is_some() || function.regs[reg].phys.is_some());
+    function.for_each_def(inst, |reg| kept |= function[reg].fixed.is_some() || function[reg].phys.is_some());
     let pseudo = matches!(op, Op::COPY | Op::UNDEF | Op::ENTRY | Op::PHI | Op::SYNCMASK | Op::NOP);
-    !bound && !kept && !pseudo && !function.insts[inst].ordered
+    !bound && !kept && !pseudo && !function[inst].ordered
 }
 
 /// A block while it is being reordered.
@@ -139,7 +139,7 @@ struct Line {
 
 impl Line {
     fn new(function: &Function, block: Block, live: &Liveness, set: &mut RegSet) -> Line {
-        let insts = function.blocks[block].clone();
+        let insts = function[block].clone();
         let mut touched: Vec<Touched> = insts.iter().map(|inst| Touched::of(function, *inst)).collect();
         let mut seen: Vec<VReg> = live.live[block].to_vec();
         seen.retain(|reg| counted(function, *reg).is_some());
@@ -151,7 +151,7 @@ impl Line {
         let mut pressure = vec![count; insts.len()];
         for (at, inst) in insts.iter().enumerate().rev() {
             let t = &mut touched[at];
-            if function.insts[*inst].guard.is_null() {
+            if function[*inst].guard.is_null() {
                 let gone = t.writes.iter().filter_map(|reg| Some((counted(function, *reg)?, reg)));
                 gone.for_each(|(file, reg)| count[file] -= u32::from(set.remove(*reg)));
             }
@@ -179,7 +179,7 @@ impl Line {
         for at in (0..self.insts.len()).rev() {
             let inst = self.insts[at];
             let t = &mut self.touched[at];
-            if function.insts[inst].op == Op::COPY {
+            if function[inst].op == Op::COPY {
                 if let (Some(from), Some(to)) = (t.reads.first(), t.writes.first()) {
                     copied.insert(*from, *to);
                 }

@@ -66,7 +66,7 @@ fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &
     let mut known: SecondaryMap<Block, Option<Peaks>> = table(function.block_limit());
     let mut came: SecondaryMap<Block, Vec<InstId>> = table(function.block_limit());
     for block in blocks {
-        let insts = &function.blocks[*block];
+        let insts = &function[*block];
         let old = scratch.peaks(function, *block, live, insts);
         known[*block] = Some(old);
         most = most.max(old.needs);
@@ -91,7 +91,7 @@ fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &
         let peaks = scratch.peaks(function, plan.block, live, &gentle);
         let keeps = peaks.needs <= limit && peaks.is_within(&plan.old);
         let new = if keeps { gentle } else { plan.order };
-        came[plan.block] = std::mem::replace(&mut function.blocks[plan.block], new);
+        came[plan.block] = std::mem::replace(&mut function[plan.block], new);
         known[plan.block] = None;
     }
     place_predicates(function, blocks, live, scratch, (&mut known, limit));
@@ -111,7 +111,7 @@ fn place_predicates(
     (known, limit): (&mut SecondaryMap<Block, Option<Peaks>>, i32),
 ) {
     for block in blocks.iter().copied() {
-        let old = known[block].unwrap_or_else(|| scratch.peaks(function, block, live, &function.blocks[block]));
+        let old = known[block].unwrap_or_else(|| scratch.peaks(function, block, live, &function[block]));
         known[block] = Some(old);
         if old.unplaced() == 0 {
             continue;
@@ -122,7 +122,7 @@ fn place_predicates(
         let order = lowest(function, block, live, scratch, aim);
         let new = scratch.peaks(function, block, live, &order);
         if new.unplaced() < old.unplaced() && new.needs <= limit.max(old.needs) && new.is_within(&old) {
-            function.blocks[block] = order;
+            function[block] = order;
             known[block] = Some(new);
         }
     }
@@ -236,7 +236,7 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
             best.replace(Plan { block, old, new, aim, order, all });
         }
     };
-    let insts = &function.blocks[block][..function.first_terminator(block)];
+    let insts = &function[block][..function.first_terminator(block)];
     let fences = insts.iter().any(|inst| is_fence(function, *inst));
     for prefer in [Prefer::Place, Prefer::Fewest] {
         for fences in [false, true].into_iter().filter(|of| fences || !of) {
@@ -280,7 +280,7 @@ fn lowest_below(
     aim: Aim,
     limit: Option<Limit>,
 ) -> Option<Vec<InstId>> {
-    let insts = &function.blocks[block];
+    let insts = &function[block];
     let mut out = Vec::with_capacity(insts.len());
     let Scratch { live: registers, work, groups, regions, .. } = scratch;
     regions.retain(|region| region.block == block);
@@ -318,10 +318,10 @@ fn lowest_below(
 }
 
 fn is_group_product(function: &Function, inst: InstId) -> bool {
-    function.insts[inst].op.has(Prop::GroupProduct)
+    function[inst].op.has(Prop::GroupProduct)
 }
 
 fn stays(function: &Function, inst: InstId) -> bool {
-    let begins = matches!(function.insts[inst].op, Op::ENTRY | Op::PHI);
+    let begins = matches!(function[inst].op, Op::ENTRY | Op::PHI);
     begins || is_group_product(function, inst) || is_fixed(function, inst) || sets_stack_pointer(function, inst)
 }

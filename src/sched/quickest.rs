@@ -80,11 +80,10 @@ impl Quickest<'_> {
         for slow in slow {
             scratch.regions.clear();
             let known = self.known[slow.block];
-            let old =
-                known.unwrap_or_else(|| scratch.peaks(function, slow.block, self.live, &function.blocks[slow.block]));
+            let old = known.unwrap_or_else(|| scratch.peaks(function, slow.block, self.live, &function[slow.block]));
             let rooms = Rooms::of(function, (self.room, scratch.all), slow.time >= longest / HOT);
             if let Some((order, needs)) = self.best(function, scratch, &slow, &old, &rooms) {
-                function.blocks[slow.block] = order;
+                function[slow.block] = order;
                 self.room = self.room.max(needs);
             }
         }
@@ -95,7 +94,7 @@ impl Quickest<'_> {
     fn slow(&self, function: &Function, blocks: &[Block], scratch: &mut Scratch) -> (Vec<Slow>, i64) {
         let (mut slow, mut longest) = (Vec::new(), 0);
         for block in blocks {
-            let insts = &function.blocks[*block];
+            let insts = &function[*block];
             if !waits(function, insts) {
                 continue;
             }
@@ -185,5 +184,5 @@ impl Rooms {
 
 /// Whether a block has a result of variable latency.
 fn waits(function: &Function, insts: &[InstId]) -> bool {
-    insts.iter().any(|inst| function.insts[*inst].op.has(Prop::VariableLatency))
+    insts.iter().any(|inst| function[*inst].op.has(Prop::VariableLatency))
 }

@@ -43,7 +43,7 @@ impl Aim {
     /// Whether pure instructions may follow this one.
     pub fn passes(&self, function: &Function, inst: InstId) -> bool {
         // What sank into a stage of asynchronous products would have to wait for its end.
-        let stage = function.insts[inst].op.has(Prop::GroupStage);
+        let stage = function[inst].op.has(Prop::GroupStage);
         self.fences && !stage && is_fence(function, inst)
     }
 
@@ -127,7 +127,7 @@ impl Region {
     /// A region at whose end the sweep stands.
     pub fn new(sweep: &Sweep, block: Block, range: Range<usize>, aim: Aim, groups: &mut Groups) -> Region {
         let function = sweep.function;
-        let insts = function.blocks[block][range.clone()].to_vec();
+        let insts = function[block][range.clone()].to_vec();
         let graph = Dependences::across(function, &insts, groups, |inst| aim.passes(function, inst), aim.rises);
         let times = Times::new(function, &insts, &graph, |reg| sweep.contains(reg));
         let touches = Touches::new(function, &insts, sweep.live, groups);

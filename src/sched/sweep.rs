@@ -79,9 +79,9 @@ pub struct Live {
 impl Live {
     /// Nothing lives.
     pub fn new(function: &Function, room: i32) -> Live {
-        let limit = function.regs.len();
+        let limit = function.regs().len();
         let mut live = Live { lives: table(limit), sweep: 0, quad: table(limit), quads: vec![(0, 0)], limit, room };
-        for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
+        for inst in function.layout().iter().flat_map(|block| &function[*block]) {
             for (at, operand) in function.args(*inst).iter().enumerate() {
                 let Some(regs) = operand.as_vector().map(|vector| function.vector_regs(vector)) else { continue };
                 if function.direction(*inst, at) != Direction::Def {
@@ -111,7 +111,7 @@ impl Live {
     }
 
     fn is_single(&self, function: &Function, reg: VReg) -> bool {
-        function.regs[reg].file == File::R && self.quad[reg] == 0
+        function[reg].file == File::R && self.quad[reg] == 0
     }
 }
 
@@ -169,7 +169,7 @@ impl<'a> Sweep<'a> {
     /// Goes over one instruction.
     pub fn pass(&mut self, inst: InstId) {
         let function = self.function;
-        if function.insts[inst].guard.is_null() {
+        if function[inst].guard.is_null() {
             function.for_each_def(inst, |reg| {
                 self.end(reg);
             });
@@ -210,7 +210,7 @@ impl<'a> Sweep<'a> {
     fn count(&mut self, reg: VReg, by: i32) {
         let quad = if self.quads { self.live.quad[reg] } else { 0 };
         if quad == 0 {
-            return self.now.count(self.function.regs[reg].file, by);
+            return self.now.count(self.function[reg].file, by);
         }
         let (size, living) = &mut self.live.quads[quad as usize];
         let before = *living > 0;
@@ -228,7 +228,7 @@ impl<'a> Sweep<'a> {
     /// By how many registers the pressure would change if these began, by 1, or ended, by -1.
     pub fn sum(&self, registers: impl Iterator<Item = (VReg, i32)>) -> Peaks {
         let mut change = self.change();
-        registers.for_each(|(reg, by)| change.note(self, reg, self.function.regs[reg].file, by));
+        registers.for_each(|(reg, by)| change.note(self, reg, self.function[reg].file, by));
         change.of(self)
     }
 

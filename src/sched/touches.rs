@@ -16,7 +16,7 @@ pub struct Began {
 impl Began {
     /// For the registers of a function.
     pub fn new(function: &Function) -> Began {
-        Began { at: table(function.regs.len()), clock: 0, start: 0 }
+        Began { at: table(function.regs().len()), clock: 0, start: 0 }
     }
 
     /// Nothing has begun.
@@ -86,9 +86,9 @@ impl Touches {
         for inst in insts {
             let start = all.len();
             first.push(start as u32);
-            let whole = function.insts[*inst].guard.is_null();
+            let whole = function[*inst].guard.is_null();
             let touch = |reg: VReg, writes: bool| {
-                let file = function.regs[reg].file;
+                let file = function[reg].file;
                 Touch { reg, group: 0, file, reads: !writes, writes, ends: writes && whole }
             };
             function.for_each_def(*inst, |reg| all.push(touch(reg, true)));

@@ -25,7 +25,7 @@ pub struct Trees {
 impl Trees {
     /// For the regions of a function.
     pub fn new(function: &Function) -> Trees {
-        let mark = vec![0; function.regs.len()];
+        let mark = vec![0; function.regs().len()];
         Trees { mark, waits: Vec::new(), tree: 0, next: Vec::new(), begun: Vec::new(), ended: Vec::new() }
     }
 

@@ -46,22 +46,22 @@ impl Candidates {
     /// All values that could be in the set for their definitions' sake.
     pub fn new(function: &mut Function, places: &Places, encodes: Encodes) -> Candidates {
         let mut new = Candidates {
-            set: RegSet::new(function.regs.len()),
-            definition: table(function.regs.len()),
-            readers: ListTable::new(function.regs.len()),
+            set: RegSet::new(function.regs().len()),
+            definition: table(function.regs().len()),
+            readers: ListTable::new(function.regs().len()),
             encodes,
             work: Vec::new(),
             trial: operands::Trial::new(function),
             count: 0,
-            asked: table(function.insts.len()),
+            asked: table(function.insts().len()),
             answers: Vec::new(),
             twins: Twins::new(function, places),
-            handed: RegSet::new(function.regs.len()),
+            handed: RegSet::new(function.regs().len()),
         };
         let (cfg, lanes) = (places.cfg, places.lanes);
         for block in &cfg.rpo {
-            for at in 0..function.blocks[*block].len() {
-                let inst = function.blocks[*block][at];
+            for at in 0..function[*block].len() {
+                let inst = function[*block][at];
                 function.for_each_use(inst, |reg| {
                     if new.readers[reg].last() != Some(&inst) {
                         new.readers[reg].push(inst);
@@ -108,7 +108,7 @@ impl Candidates {
         if !self.twins.any {
             return;
         }
-        for inst in places.cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+        for inst in places.cfg.rpo.iter().flat_map(|block| &function[*block]) {
             if !self.has(function, *inst) {
                 self.hand_over(function, places, *inst);
             }
@@ -194,7 +194,7 @@ impl Candidates {
     /// Whether an instruction has results that the uniform file could hold, and a form that makes
     /// them there.
     fn may_move(&mut self, function: &mut Function, lanes: &Varying, inst: InstId) -> bool {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let (op, phi) = (data.op, data.op == Op::PHI);
         if !data.guard.is_null() || !(phi || op == Op::UNDEF || !op.info().uniform.is_empty()) {
             return false;
@@ -202,11 +202,11 @@ impl Candidates {
         let (mut any, mut all) = (false, true);
         function.for_each_def(inst, |reg| {
             any = true;
-            let file = function.regs[reg].file;
+            let file = function[reg].file;
             all &= file == File::R || file == File::P && !phi;
             all &= is_free(function, reg) && !lanes.regs.contains(reg);
         });
-        function.for_each_use(inst, |reg| all &= is_free(function, reg) || function.regs[reg].file == File::UR);
+        function.for_each_use(inst, |reg| all &= is_free(function, reg) || function[reg].file == File::UR);
         if !any || !all {
             return false;
         }
@@ -219,7 +219,7 @@ impl Candidates {
         let mut again = true;
         while again {
             again = false;
-            for inst in places.cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+            for inst in places.cfg.rpo.iter().flat_map(|block| &function[*block]) {
                 if !self.has(function, *inst) || self.sources_in(function, *inst) {
                     continue;
                 }
@@ -235,14 +235,14 @@ impl Candidates {
     fn sources_in(&self, function: &Function, inst: InstId) -> bool {
         let mut all = true;
         function.for_each_use(inst, |reg| {
-            all &= self.offers(reg, inst) || matches!(function.regs[reg].file, File::UR | File::UP);
+            all &= self.offers(reg, inst) || matches!(function[reg].file, File::UR | File::UP);
         });
         all
     }
 
     /// Everything outside the set that reads it is to be looked at.
     fn note_readers(&mut self, function: &Function, cfg: &Cfg) {
-        for inst in cfg.rpo.iter().flat_map(|block| &function.blocks[*block]) {
+        for inst in cfg.rpo.iter().flat_map(|block| &function[*block]) {
             let mut reads = false;
             function.for_each_use(*inst, |reg| reads |= self.set.contains(reg));
             if reads && !self.has(function, *inst) {
@@ -305,7 +305,7 @@ impl Candidates {
                     if self.is_in_both(function, reg) {
                         continue;
                     }
-                    if function.regs[reg].file == File::R && self.is_worth_a_move(function, reg) {
+                    if function[reg].file == File::R && self.is_worth_a_move(function, reg) {
                         self.twins.set(reg, Twin::Out);
                     } else {
                         self.drop_value(function, places, reg);
@@ -324,7 +324,7 @@ impl Candidates {
     /// operation, or nobody needs the other. What reads one that goes is to be looked at again: it
     /// may have taken another operand in a uniform register only beside this one.
     fn drop_unread(&mut self, function: &mut Function) {
-        let regs: Vec<VReg> = function.regs.keys().filter(|reg| self.set.contains(*reg)).collect();
+        let regs: Vec<VReg> = function.regs().keys().filter(|reg| self.set.contains(*reg)).collect();
         let mut useless: Vec<InstId> = Vec::new();
         for reg in regs {
             let Some((inst, _)) = self.definition[reg].filter(|_| self.may_be_twice(function, reg)) else { continue };
@@ -343,7 +343,7 @@ impl Candidates {
         if !self.twins.any {
             return;
         }
-        for reg in function.regs.keys() {
+        for reg in function.regs().keys() {
             if !self.set.contains(reg) || self.twins.of(reg) == Twin::None || self.is_worth_a_move(function, reg) {
                 continue;
             }
@@ -373,7 +373,7 @@ impl Candidates {
             }
         }
         // Where instructions name constants themselves, these are no worse in general registers.
-        chained || taken && !general && !function.target.has(Feature::ConstantOperandsPreferred)
+        chained || taken && !general && !function.target().has(Feature::ConstantOperandsPreferred)
     }
 
     /// Whether a value of the set is there in the general file too, if it is needed.
@@ -384,7 +384,7 @@ impl Candidates {
     /// Whether a value may be made in both files: it has no register source.
     pub fn may_be_twice(&self, function: &Function, reg: VReg) -> bool {
         let Some((inst, _)) = self.definition[reg] else { return false };
-        let op = function.insts[inst].op;
+        let op = function[inst].op;
         if !matches!(op, Op::MOV | Op::LDC | Op::S2R) {
             return false;
         }

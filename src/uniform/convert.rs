@@ -23,10 +23,10 @@ use std::collections::BTreeSet;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    if !cx.function.target.has(Feature::UniformDatapath) {
+    if !cx.function.target().has(Feature::UniformDatapath) {
         return;
     }
-    if cx.function.convention == Convention::Kernel {
+    if cx.function.attributes().convention == Convention::Kernel {
         values(cx);
     }
     hand_constants_over(cx);
@@ -58,8 +58,8 @@ const ROUNDS: usize = 8;
 /// Makes constants where they are handed over, and nowhere else.
 fn hand_constants_over(cx: &mut PassCx) {
     let mut handed: Vec<InstId> = Vec::new();
-    for inst in cx.function.layout.iter().flat_map(|block| &cx.function.blocks[*block]) {
-        let data = &cx.function.insts[*inst];
+    for inst in cx.function.layout().iter().flat_map(|block| &cx.function[*block]) {
+        let data = &cx.function[*inst];
         let plain = data.op == Op::R2UR && data.guard.is_null() && cx.function.arg(*inst, Role::Pu).is_null();
         handed.extend(plain.then_some(*inst));
     }
@@ -70,19 +70,19 @@ fn hand_constants_over(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let mut unread: BTreeSet<InstId> = BTreeSet::new();
     for inst in handed {
-        let (data, a) = (function.insts[inst], function.arg(inst, Role::A));
+        let (data, a) = (function[inst], function.arg(inst, Role::A));
         let Some(word) = def_use.known(function, a) else { continue };
         let maker = a.as_reg().and_then(|reg| def_use.definition(reg));
         let (before, d, word) = (DefUse::reads(function, inst), function.arg(inst, Role::D), function.imm(word.into()));
         rewrite(function, inst, Op::UMOV, &[(Role::D, d), (Role::A, word)]);
         if !encodes(function, inst) {
-            function.insts[inst] = data;
+            function[inst] = data;
             continue;
         }
         def_use.update(function, inst, &before);
         unread.extend(maker.filter(|_| before.iter().all(|reg| def_use.uses(*reg) == 0)));
     }
-    for block in function.layout.clone() {
-        function.blocks[block].retain(|inst| !unread.contains(inst));
+    for block in function.layout().to_vec() {
+        function[block].retain(|inst| !unread.contains(inst));
     }
 }

@@ -24,9 +24,10 @@ use smallvec::SmallVec;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let any = |op: Prop, function: &Function| {
-        function.layout.iter().flat_map(|b| &function.blocks[*b]).any(|i| function.insts[*i].op.has(op))
+        function.layout().iter().flat_map(|b| &function[*b]).any(|i| function[*i].op.has(op))
     };
-    let serves = cx.function.target.has(Feature::UniformDatapath) && cx.function.convention == Convention::Kernel;
+    let serves =
+        cx.function.target().has(Feature::UniformDatapath) && cx.function.attributes().convention == Convention::Kernel;
     if !serves || !any(Prop::ActsOnce, cx.function) && !any(Prop::HandsOver, cx.function) {
         cx.unchanged = true;
         return;
@@ -38,7 +39,7 @@ pub fn run(cx: &mut PassCx) {
             while elections.straighten(*block, cx.encoder.encodes) {}
         }
         let gone = elections.gone;
-        cx.function.layout.retain(|block| !gone[*block]);
+        cx.function.layout_mut().retain(|block| !gone[*block]);
         cx.invalidate(&[]);
     }
     if any(Prop::HandsOver, cx.function) {
@@ -72,7 +73,7 @@ impl<'a> Elections<'a> {
         let (mut preds, mut apart) = (SecondaryMap::new(), SecondaryMap::new());
         for block in &cfg.rpo {
             preds[*block] = cfg.preds[*block].iter().copied().collect();
-            apart[*block] = apart_behind(function, &function.blocks[*block], lanes.divergent.contains(*block));
+            apart[*block] = apart_behind(function, &function[*block], lanes.divergent.contains(*block));
         }
         let named = named_blocks(function);
         Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), named }
@@ -103,20 +104,20 @@ impl<'a> Elections<'a> {
     /// The block that a branch at the end of another skips, if nothing else leads there.
     fn skipped(&self, block: Block) -> Option<Skipped> {
         let function = &*self.function;
-        let [.., branch, jump] = function.blocks[block][..] else { return None };
+        let [.., branch, jump] = function[block][..] else { return None };
         let target = |inst: InstId| match function.arg(inst, Role::Target).kind() {
-            Kind::Label(to) if function.insts[inst].op == Op::BRA => Some(to),
+            Kind::Label(to) if function[inst].op == Op::BRA => Some(to),
             _ => None,
         };
-        let guard = function.insts[branch].guard;
+        let guard = function[branch].guard;
         let (away, on) = (target(branch)?, target(jump)?);
         let alone = |at: Block| self.preds[at][..] == [block] && self.next(at).is_some();
         let varies = guard.as_reg().is_some_and(|reg| self.lanes.regs.contains(reg));
-        if !function.insts[jump].guard.is_null() || !varies || away == on {
+        if !function[jump].guard.is_null() || !varies || away == on {
             return None;
         }
-        let plain = |inst: InstId| function.insts[inst].mods.iter().next().is_none();
-        if !plain(branch) || !plain(jump) || function.first_terminator(block) + 2 != function.blocks[block].len() {
+        let plain = |inst: InstId| function[inst].mods.iter().next().is_none();
+        if !plain(branch) || !plain(jump) || function.first_terminator(block) + 2 != function[block].len() {
             return None;
         }
         if alone(on) && self.next(on) == Some(away) {
@@ -128,9 +129,9 @@ impl<'a> Elections<'a> {
     /// The block that a block always goes on to.
     fn next(&self, block: Block) -> Option<Block> {
         let function = &*self.function;
-        let last = *function.blocks[block].last()?;
-        let data = &function.insts[last];
-        let alone = function.first_terminator(block) + 1 == function.blocks[block].len();
+        let last = *function[block].last()?;
+        let data = &function[last];
+        let alone = function.first_terminator(block) + 1 == function[block].len();
         match function.arg(last, Role::Target).kind() {
             Kind::Label(to) if data.op == Op::BRA && data.guard.is_null() && alone => Some(to),
             _ => None,
@@ -140,12 +141,12 @@ impl<'a> Elections<'a> {
     /// Whether all lanes together may do what a block does, and something acts once in it.
     fn is_for_all(&self, skipped: &Skipped) -> bool {
         let function = &*self.function;
-        let insts = &function.blocks[skipped.block];
+        let insts = &function[skipped.block];
         let mut acts = false;
         // What is made here differs between lanes only if its sources do.
         let mut made: SecondaryMap<VReg, bool> = SecondaryMap::new();
         let all = insts[..insts.len() - 1].iter().all(|inst| {
-            let data = &function.insts[*inst];
+            let data = &function[*inst];
             acts |= data.op.has(Prop::ActsOnce);
             let mut same = data.guard.is_null();
             function.for_each_use(*inst, |reg| same &= made[reg] || !self.lanes.regs.contains(reg));
@@ -165,14 +166,14 @@ impl<'a> Elections<'a> {
     fn is_certain(&self, block: Block, taken: Operand) -> bool {
         let Some(reg) = taken.as_reg().filter(|_| !taken.not()) else { return false };
         let function = &*self.function;
-        let insts = &function.blocks[block];
+        let insts = &function[block];
         let makes = |inst: &InstId| {
-            let data = &function.insts[*inst];
+            let data = &function[*inst];
             data.op == Op::ELECT && data.guard.is_null() && function.arg(*inst, Role::Pu).as_reg() == Some(reg)
         };
         let Some(at) = insts.iter().rposition(makes) else { return false };
         // Nobody leaves between the two, and all were together before.
-        let leaves = |inst: &InstId| function.insts[*inst].op.has(Prop::Control);
+        let leaves = |inst: &InstId| function[*inst].op.has(Prop::Control);
         !apart_behind(function, &insts[..at], self.lanes.divergent.contains(block))
             && !insts[at..function.first_terminator(block)].iter().any(leaves)
     }
@@ -180,14 +181,14 @@ impl<'a> Elections<'a> {
     /// Whether everything that acts in a block takes this predicate as its guard.
     fn takes_guard(&mut self, skipped: &Skipped, guard: VReg, encodes: fn(&Function, InstId) -> bool) -> bool {
         let function = &mut *self.function;
-        function.blocks[skipped.block].clone().into_iter().all(|inst| {
-            let op = function.insts[inst].op;
+        function[skipped.block].clone().into_iter().all(|inst| {
+            let op = function[inst].op;
             if !op.has(Prop::ActsOnce) || !op.has(Prop::UniformGuard) {
                 return !op.has(Prop::ActsOnce);
             }
-            let old = std::mem::replace(&mut function.insts[inst].guard, Operand::reg(guard));
+            let old = std::mem::replace(&mut function[inst].guard, Operand::reg(guard));
             let fits = encodes(function, inst);
-            function.insts[inst].guard = old;
+            function[inst].guard = old;
             fits
         })
     }
@@ -195,7 +196,7 @@ impl<'a> Elections<'a> {
     /// Whether the lanes that skip a block and those that do not bring the same values with them.
     fn agrees(&self, block: Block, skipped: &Skipped) -> bool {
         let function = &*self.function;
-        let phis = function.blocks[skipped.meet].iter().take_while(|inst| function.insts[**inst].op == Op::PHI);
+        let phis = function[skipped.meet].iter().take_while(|inst| function[**inst].op == Op::PHI);
         phis.copied().all(|phi| {
             let from = |from: Block| self.incoming(phi, from).map(|at| function.args(phi)[at]);
             from(block) == from(skipped.block)
@@ -212,14 +213,14 @@ impl<'a> Elections<'a> {
     fn vote(&mut self, block: Block, taken: Operand) -> VReg {
         let function = &mut *self.function;
         let reg = function.new_reg(File::UP);
-        function.regs[reg].varying = false;
+        function[reg].varying = false;
         let vote = function.make(Op::VOTEU);
-        function.insts[vote].mods.set(Mod::Vote, value::vote::ANY);
+        function[vote].mods.set(Mod::Vote, value::vote::ANY);
         function.set_arg(vote, Role::Pu, Operand::reg(reg));
         function.set_arg(vote, Role::Pp, taken);
         let at = function.first_terminator(block);
-        function.insts[vote].line = function.insts[function.blocks[block][at]].line;
-        function.blocks[block].insert(at, vote);
+        function[vote].line = function[function[block][at]].line;
+        function[block].insert(at, vote);
         reg
     }
 
@@ -227,28 +228,28 @@ impl<'a> Elections<'a> {
     fn ask(&mut self, block: Block, skipped: &Skipped, vote: VReg) {
         let vote = Operand::reg(vote);
         let function = &mut *self.function;
-        let branch = function.blocks[block][function.first_terminator(block)];
+        let branch = function[block][function.first_terminator(block)];
         let skips = function.arg(branch, Role::Target).kind() == Kind::Label(skipped.meet);
-        function.insts[branch].guard = if skips { vote.inverted() } else { vote };
+        function[branch].guard = if skips { vote.inverted() } else { vote };
     }
 
     /// Does in a block what the skipped one does, under a guard where there is one.
     fn flatten(&mut self, block: Block, skipped: &Skipped, guard: Option<VReg>) {
         let function = &mut *self.function;
-        let mut insts = std::mem::take(&mut function.blocks[skipped.block]);
+        let mut insts = std::mem::take(&mut function[skipped.block]);
         if let Some(guard) = guard {
             for inst in &insts {
-                if function.insts[*inst].op.has(Prop::ActsOnce) {
-                    function.insts[*inst].guard = Operand::reg(guard);
+                if function[*inst].op.has(Prop::ActsOnce) {
+                    function[*inst].guard = Operand::reg(guard);
                 }
             }
         }
         let at = function.first_terminator(block);
-        function.blocks[block].truncate(at);
-        function.blocks[block].append(&mut insts);
+        function[block].truncate(at);
+        function[block].append(&mut insts);
         self.gone[skipped.block] = true;
-        for phi in self.function.blocks[skipped.meet].clone() {
-            if self.function.insts[phi].op != Op::PHI {
+        for phi in self.function[skipped.meet].clone() {
+            if self.function[phi].op != Op::PHI {
                 break;
             }
             if let Some(at) = self.incoming(phi, skipped.block) {
@@ -262,8 +263,8 @@ impl<'a> Elections<'a> {
 
     fn replace(&mut self, inst: InstId, op: Op, args: &[Operand]) {
         let new = self.function.make_with(op, args);
-        self.function.insts[new].line = self.function.insts[inst].line;
-        self.function.insts[inst] = self.function.insts[new];
+        self.function[new].line = self.function[inst].line;
+        self.function[inst] = self.function[new];
     }
 
     /// Joins a block to the only one before it; whether that is so.
@@ -271,22 +272,22 @@ impl<'a> Elections<'a> {
         if self.preds[next][..] != [block] || next == self.function.entry() || self.named[next] {
             return false;
         }
-        self.function.blocks[block].pop();
-        let insts = std::mem::take(&mut self.function.blocks[next]);
+        self.function[block].pop();
+        let insts = std::mem::take(&mut self.function[next]);
         for inst in &insts {
-            if self.function.insts[*inst].op != Op::PHI {
+            if self.function[*inst].op != Op::PHI {
                 break;
             }
             let args = self.function.args(*inst).to_vec();
             self.replace(*inst, Op::COPY, &[args[0], args[2]]);
         }
-        self.function.blocks[block].extend(insts);
+        self.function[block].extend(insts);
         self.apart[block] = self.apart[next];
         self.gone[next] = true;
         for succ in self.function.successors(block) {
             self.preds[succ].iter_mut().filter(|pred| **pred == next).for_each(|pred| *pred = block);
-            for phi in self.function.blocks[succ].clone() {
-                if self.function.insts[phi].op != Op::PHI {
+            for phi in self.function[succ].clone() {
+                if self.function[phi].op != Op::PHI {
                     break;
                 }
                 if let Some(at) = self.incoming(phi, next) {
@@ -300,21 +301,21 @@ impl<'a> Elections<'a> {
 
 /// Whether an instruction hands a word or a predicate to the uniform file.
 fn is_hand_over(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
-    function.insts[inst].guard.is_null() && (op.has(Prop::HandsOver) || op == Op::UMOV)
+    let op = function[inst].op;
+    function[inst].guard.is_null() && (op.has(Prop::HandsOver) || op == Op::UMOV)
 }
 
 /// Gives words that are handed over in numbered registers, to one reader in the same block, any
 /// register where the warp is converged and the word is the same in all lanes.
 fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) {
-    let mut uses: SecondaryMap<VReg, u32> = table(function.regs.len());
-    for inst in function.layout.iter().flat_map(|b| &function.blocks[*b]) {
+    let mut uses: SecondaryMap<VReg, u32> = table(function.regs().len());
+    for inst in function.layout().iter().flat_map(|b| &function[*b]) {
         function.for_each_use(*inst, |reg| uses[reg] += 1);
     }
     for block in &cfg.rpo {
         let mut handed: SecondaryMap<VReg, bool> = SecondaryMap::new();
         let mut free: Vec<VReg> = Vec::new();
-        let insts = &function.blocks[*block];
+        let insts = &function[*block];
         let mut apart = lanes.divergent.contains(*block);
         for (at, inst) in insts.iter().enumerate() {
             apart = apart_behind(function, &insts[at..=at], apart);
@@ -327,11 +328,11 @@ fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) {
                 let mut regs: SmallVec<[VReg; 8]> = SmallVec::new();
                 function.for_each_reg(*operand, |reg| regs.push(reg));
                 let reads = function.direction(*inst, at) == Direction::Use;
-                if reads && regs.iter().all(|reg| handed[*reg] && function.regs[*reg].phys.is_some()) {
+                if reads && regs.iter().all(|reg| handed[*reg] && function[*reg].phys.is_some()) {
                     free.extend(regs);
                 }
             }
         }
-        free.into_iter().for_each(|reg| function.regs[reg].phys = None);
+        free.into_iter().for_each(|reg| function[reg].phys = None);
     }
 }

@@ -24,8 +24,8 @@ const ROUNDS: usize = 32;
 
 /// Shrinks the set until it fits; false where nothing is left of it.
 pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, candidates: &mut Candidates) -> bool {
-    let count = function.target.info().map_or(0, |g| g.ur_count as usize);
-    let numbers = function.regs.values().filter(|data| data.file == File::UR).filter_map(|data| data.phys);
+    let count = function.target().info().map_or(0, |g| g.ur_count as usize);
+    let numbers = function.regs().values().filter(|data| data.file == File::UR).filter_map(|data| data.phys);
     let reserved = numbers.collect::<BTreeSet<_>>().len();
     let kept = (0..count).filter(|n| kept_across_calls(File::UR.name(), *n as u16)).count();
     let limits = Limits {
@@ -52,11 +52,13 @@ pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, ca
 /// The blocks of loops through which more words live than the kernel has general registers.
 pub fn crowded(function: &Function, cfg: &Cfg, loops: &Loops, liveness: &Liveness) -> BlockSet {
     let mut crowded = BlockSet::new(function.block_limit());
-    let most =
-        function.target.info().map_or(u32::MAX, |info| info.reg_limit).min(function.max_registers.unwrap_or(u32::MAX));
+    let most = function
+        .target()
+        .info()
+        .map_or(u32::MAX, |info| info.reg_limit)
+        .min(function.attributes().max_registers.unwrap_or(u32::MAX));
     for id in loops.all.keys() {
-        let words =
-            |latch: &Block| liveness.live[*latch].iter().filter(|reg| function.regs[**reg].file == File::R).count();
+        let words = |latch: &Block| liveness.live[*latch].iter().filter(|reg| function[**reg].file == File::R).count();
         let live = loops.all[id].latches.iter().map(words).max().unwrap_or(0);
         if live > (most as usize).saturating_sub(RESERVE) {
             cfg.rpo.iter().filter(|block| loops.contains(id, **block)).for_each(|block| {
@@ -84,7 +86,7 @@ fn give_up(
     let (mut given_up, mut known) = (false, BTreeMap::new());
     let at_end = liveness.live[block].iter().copied().filter(|reg| candidates.contains(*reg));
     let (mut words, mut bits): (BTreeSet<VReg>, BTreeSet<VReg>) =
-        at_end.partition(|reg| function.regs[*reg].file == File::R);
+        at_end.partition(|reg| function[*reg].file == File::R);
     let mut cut = |candidates: &mut Candidates, live: &mut BTreeSet<VReg>, limit: usize| {
         while live.len() > limit {
             // What has left since with a value that was given up needs no register.
@@ -98,7 +100,7 @@ fn give_up(
             given_up = true;
         }
     };
-    for inst in function.blocks[block].iter().rev() {
+    for inst in function[block].iter().rev() {
         cut(candidates, &mut words, limits.anywhere);
         cut(candidates, &mut bits, limits.predicates);
         function.for_each_def(*inst, |reg| {
@@ -109,12 +111,12 @@ fn give_up(
             cut(candidates, &mut words, limits.across_calls);
             cut(candidates, &mut bits, 0);
         }
-        if function.insts[*inst].op == Op::PHI {
+        if function[*inst].op == Op::PHI {
             continue;
         }
         function.for_each_use(*inst, |reg| {
             if candidates.contains(reg) {
-                let live = if function.regs[reg].file == File::R { &mut words } else { &mut bits };
+                let live = if function[reg].file == File::R { &mut words } else { &mut bits };
                 live.insert(reg);
             }
         });

@@ -24,10 +24,10 @@ pub fn run(function: &mut Function, places: &Places, candidates: &mut Candidates
     let mut names = Names::new();
     // Readers choose while the function is as the set was made for.
     let mut choices: Vec<(InstId, Vec<VReg>)> = Vec::new();
-    let mut general = RegSet::new(function.regs.len());
+    let mut general = RegSet::new(function.regs().len());
     for block in &cfg.rpo {
-        for at in 0..function.blocks[*block].len() {
-            let inst = function.blocks[*block][at];
+        for at in 0..function[*block].len() {
+            let inst = function[*block][at];
             let mut reads = false;
             function.for_each_use(inst, |reg| reads |= candidates.contains(reg));
             if !reads || candidates.has(function, inst) {
@@ -71,7 +71,7 @@ pub fn run(function: &mut Function, places: &Places, candidates: &mut Candidates
     }
     if !unread.is_empty() {
         for block in &cfg.rpo {
-            function.blocks[*block].retain(|inst| !unread.contains(inst));
+            function[*block].retain(|inst| !unread.contains(inst));
         }
     }
     true
@@ -93,15 +93,15 @@ fn copy(function: &mut Function, candidates: &Candidates, inst: InstId, source: 
                 function.args_mut(*reader)[at] = operand.with_reg(source);
             }
         }
-        let guard = function.insts[*reader].guard;
+        let guard = function[*reader].guard;
         if guard.as_reg() == Some(result) {
-            function.insts[*reader].guard = guard.with_reg(source);
+            function[*reader].guard = guard.with_reg(source);
         }
         function.for_each_use(*reader, |reg| read |= reg == result);
     }
     let new = function.make_with(Op::COPY, &[Operand::reg(result), Operand::reg(source)]);
-    function.insts[new].line = function.insts[inst].line;
-    function.insts[inst] = function.insts[new];
+    function[new].line = function[inst].line;
+    function[inst] = function[new];
     !read
 }
 
@@ -113,12 +113,12 @@ fn definitions(
     general: &RegSet,
     names: &mut Names,
 ) {
-    let insts = std::mem::take(&mut function.blocks[block]);
+    let insts = std::mem::take(&mut function[block]);
     let mut out = Vec::with_capacity(insts.len() + 4);
     // What follows the PHIs.
     let mut moves = handed_over_at_start(function, block, candidates, names);
     for inst in insts {
-        if function.insts[inst].op != Op::PHI {
+        if function[inst].op != Op::PHI {
             out.append(&mut moves);
         }
         if !candidates.has(function, inst) {
@@ -128,7 +128,7 @@ fn definitions(
         }
         let mut needed = false;
         function.for_each_def(inst, |reg| needed |= general.contains(reg));
-        let new = match function.insts[inst].op {
+        let new = match function[inst].op {
             op @ (Op::PHI | Op::UNDEF) => {
                 let args: Vec<Operand> = function.args(inst).to_vec();
                 let args: Vec<Operand> = args.into_iter().map(|operand| renamed(function, operand, names)).collect();
@@ -140,7 +140,7 @@ fn definitions(
             out.push(inst);
             continue;
         };
-        function.insts[new].line = function.insts[inst].line;
+        function[new].line = function[inst].line;
         let twins = moved_out(function, inst, candidates, general, names);
         if needed && twins.is_empty() {
             out.push(inst);
@@ -149,7 +149,7 @@ fn definitions(
         moves.extend(twins);
     }
     out.append(&mut moves);
-    function.blocks[block] = out;
+    function[block] = out;
 }
 
 /// What hands values over to the uniform file at the start of a block.
@@ -204,20 +204,20 @@ fn moved(function: &mut Function, inst: InstId, op: Op, to: VReg, from: VReg) ->
     let new = function.make(op);
     function.set_arg(new, Role::D, Operand::reg(to));
     function.set_arg(new, Role::A, Operand::reg(from));
-    function.insts[new].line = function.insts[inst].line;
+    function[new].line = function[inst].line;
     new
 }
 
 /// The register of the uniform file for a value; one that is there already stands for itself.
 fn name(function: &mut Function, reg: VReg, names: &mut Names) -> VReg {
-    let file = match function.regs[reg].file {
+    let file = match function[reg].file {
         File::R => File::UR,
         File::P => File::UP,
         _ => return reg,
     };
     *names[reg].get_or_insert_with(|| {
         let new = function.new_reg(file);
-        function.regs[new].varying = false;
+        function[new].varying = false;
         new
     })
 }

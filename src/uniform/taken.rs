@@ -86,7 +86,7 @@ impl Candidates {
         inst: InstId,
         general: &mut SmallVec<[VReg; 4]>,
     ) -> SmallVec<[(u8, SmallVec<[VReg; 4]>); 4]> {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let mut groups: SmallVec<[(u8, SmallVec<[VReg; 4]>); 4]> = SmallVec::new();
         let roles = data.op.info().roles;
         let in_set = |operand: Operand| {
@@ -129,7 +129,7 @@ impl Candidates {
         let rank = |reg: &VReg| match self.definition[*reg] {
             _ if self.twins.of(*reg) == Twin::In => 2,
             _ if !self.may_be_twice(function, *reg) => 0,
-            Some((inst, _)) if function.insts[inst].op == Op::LDC => 1,
+            Some((inst, _)) if function[inst].op == Op::LDC => 1,
             _ => 2,
         };
         regs.iter().map(rank).min().unwrap_or(2)
@@ -148,7 +148,7 @@ impl Candidates {
 /// The value that an instruction hands over to any register of the uniform file: where it is there
 /// already, it is copied.
 pub fn handed(function: &Function, inst: InstId) -> Option<VReg> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     // Whether all lanes agree says nothing of what they agree on.
     if !data.op.has(Prop::HandsOver) || !data.guard.is_null() || data.mods.get(Mod::Vote) == value::vote::EQ {
         return None;
@@ -158,7 +158,7 @@ pub fn handed(function: &Function, inst: InstId) -> Option<VReg> {
     function.for_each_use(inst, |reg| sources.push(reg));
     let plain = |role| [Operand::NULL, function.arg(inst, role).plain()].contains(&function.arg(inst, role));
     let ([result], [source]) = (&results[..], &sources[..]) else { return None };
-    let files = [*result, *source].map(|reg| function.regs[reg].file);
+    let files = [*result, *source].map(|reg| function[reg].file);
     let fits = matches!(files, [File::UR, File::R] | [File::UP, File::P]) && plain(Role::A) && plain(Role::Pp);
     (fits && is_free(function, *result) && is_free(function, *source)).then_some(*source)
 }

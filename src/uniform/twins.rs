@@ -64,9 +64,9 @@ pub struct Twins {
 impl Twins {
     /// No value is in both files yet.
     pub fn new(function: &Function, places: &Places) -> Twins {
-        let insts = || places.cfg.rpo.iter().flat_map(|block| &function.blocks[*block]);
+        let insts = || places.cfg.rpo.iter().flat_map(|block| &function[*block]);
         let mut new = Twins {
-            of: table(function.regs.len()),
+            of: table(function.regs().len()),
             places: BTreeMap::new(),
             before: BTreeSet::new(),
             frequency: SecondaryMap::new(),
@@ -77,7 +77,7 @@ impl Twins {
         };
         for block in places.cfg.rpo.iter().filter(|_| new.any) {
             new.frequency[*block] = 10f64.powi(places.loops.depth(*block).min(8) as i32);
-            function.blocks[*block].iter().for_each(|inst| new.home[*inst] = *block);
+            function[*block].iter().for_each(|inst| new.home[*inst] = *block);
         }
         new
     }
@@ -115,21 +115,21 @@ impl Twins {
         inst: InstId,
         readers: &ListTable<VReg, smallvec::SmallVec<[InstId; 2]>>,
     ) -> Option<VReg> {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let (mut result, mut count) = (None, 0);
         function.for_each_def(inst, |reg| (result, count) = (Some(reg), count + 1));
         // A guarded definition is whole with the value that it replaces.
         let whole = data.guard.is_null() || !function.olds(inst).is_empty();
         let plain = count == 1 && whole && !data.op.has(Prop::Pseudo) && data.op != Op::PHI;
         let reg = result.filter(|_| plain)?;
-        let fits = function.regs[reg].file == File::R && is_free(function, reg);
+        let fits = function[reg].file == File::R && is_free(function, reg);
         if !fits || places.lanes.regs.contains(reg) {
             return None;
         }
         if places.lanes.divergent.contains(self.home[inst]) {
             let place = self.together(places, self.home[inst], &readers[reg], function)?;
             let behind = |reader: InstId| {
-                function.insts[reader].op != Op::PHI && places.dominators.dominates(place, self.home[reader])
+                function[reader].op != Op::PHI && places.dominators.dominates(place, self.home[reader])
             };
             let before: Vec<InstId> = readers[reg].iter().copied().filter(|reader| !behind(*reader)).collect();
             self.before.extend(before.into_iter().map(|reader| (reg, reader)));
@@ -143,7 +143,7 @@ impl Twins {
     /// are executed least the first.
     fn together(&self, places: &Places, home: Block, readers: &[InstId], function: &Function) -> Option<Block> {
         let apart = |block: &Block| places.lanes.divergent.contains(*block);
-        let blocks = readers.iter().filter(|reader| function.insts[**reader].op != Op::PHI);
+        let blocks = readers.iter().filter(|reader| function[**reader].op != Op::PHI);
         let blocks = blocks.map(|reader| self.home[*reader]).filter(|block| !apart(block));
         let mut at = blocks.map(Some).reduce(|a, b| places.dominators.common(a?, b?))??;
         // Behind a loop, lanes may have the values of different iterations.
@@ -169,7 +169,7 @@ impl Twins {
     pub fn gain(&self, function: &Function, reader: InstId, reg: VReg, within: bool) -> f64 {
         let home = self.home[reader];
         let hands = handed(function, reader) == Some(reg);
-        let stays = within && function.insts[reader].op == Op::PHI && self.crowded.contains(home);
+        let stays = within && function[reader].op == Op::PHI && self.crowded.contains(home);
         let moves = if stays { SPILLED } else { f64::from(u8::from(hands)) };
         if moves > 0.0 && self.reaches(reg, reader) { moves * self.frequency[home] } else { 0.0 }
     }

@@ -80,8 +80,8 @@ impl Maker {
             if self.random.below(3) > 0 {
                 let (target, p) = (self.random.one(&blocks[1..]), self.random.one(&self.predicates));
                 self.put(*block, Op::BRA, &[(Role::Target, Operand::label(target))]);
-                let last = *self.f.blocks[*block].last().unwrap();
-                self.f.insts[last].guard = Operand::reg(p);
+                let last = *self.f[*block].last().unwrap();
+                self.f[last].guard = Operand::reg(p);
             }
             self.put(*block, Op::BRA, &[(Role::Target, Operand::label(blocks[i + 1]))]);
         }
@@ -173,17 +173,17 @@ impl Maker {
             _ if self.calls => self.call(block),
             _ => self.put(block, Op::STS, &[(Role::B, b), (Role::A, a), (Role::Off, zero)]),
         }
-        let last = *self.f.blocks[block].last().unwrap();
-        let guarded = !matches!(self.f.insts[last].op, Op::COPY | Op::CALL) && self.random.below(5) == 0;
+        let last = *self.f[block].last().unwrap();
+        let guarded = !matches!(self.f[last].op, Op::COPY | Op::CALL) && self.random.below(5) == 0;
         if guarded {
             let p = Operand::reg(self.random.one(&self.predicates));
-            self.f.insts[last].guard = if self.random.below(2) == 0 { p } else { p.inverted() };
+            self.f[last].guard = if self.random.below(2) == 0 { p } else { p.inverted() };
         }
     }
 
     fn size(&mut self, block: Block, size: u8) {
-        let last = *self.f.blocks[block].last().unwrap();
-        self.f.insts[last].mods.set(Mod::Size, size);
+        let last = *self.f[block].last().unwrap();
+        self.f[last].mods.set(Mod::Size, size);
     }
 
     fn call(&mut self, block: Block) {
@@ -215,21 +215,21 @@ fn random_functions_keep_their_values() {
     let mut spilled = 0;
     for seed in 0..count {
         let mut f = function(seed);
-        let has_calls = f.regs.values().any(|r| r.fixed.is_some());
+        let has_calls = f.regs().values().any(|r| r.fixed.is_some());
         if seed % 4 == 3 && !has_calls {
-            f.convention = Convention::Device;
+            f.attributes_mut().convention = Convention::Device;
         }
         ssa::construct(&mut f);
         destruct::destruct(&mut f);
         let limit = [24, 26, 32, 40, 255][seed as usize % 5];
-        f.max_registers = Some(limit);
+        f.attributes_mut().max_registers = Some(limit);
         let before = text::print(&f);
         if let Err(message) = alloc::run(&mut PassCx::new(&mut f, ENCODER)) {
             panic!("seed {seed}, {limit} registers: {message}\n{before}");
         }
         let highest = alloc::general_registers(&f).last().copied().unwrap_or(0);
         assert!(u32::from(highest) + 1 + alloc::EXTRA_REGISTERS <= limit, "seed {seed}: R{highest} of {limit}");
-        spilled += u64::from(f.spill_loads > 0);
+        spilled += u64::from(f.attributes().spill_loads > 0);
     }
     assert!(count < 100 || spilled > count / 10, "only {spilled} of {count} functions spilled");
 }
@@ -256,15 +256,15 @@ fn checker_finds_a_spoilt_allocation() {
             if always_equal(&f, one, two) {
                 continue;
             }
-            let (kept, other) = (f.regs[one].phys, f.regs[two].phys);
-            f.regs[one].phys = other;
+            let (kept, other) = (f[one].phys, f[two].phys);
+            f[one].phys = other;
             tried += 1;
             if check::check(&before, &f, &gone).is_empty() {
                 missed.push(format!("seed {seed}: {one} onto {two}"));
             } else {
                 found += 1;
             }
-            f.regs[one].phys = kept;
+            f[one].phys = kept;
         }
     }
     assert!(tried > 200, "only {tried} pairs");
@@ -274,10 +274,10 @@ fn checker_finds_a_spoilt_allocation() {
 /// Whether one of two registers is only a copy of the other, each defined once.
 fn always_equal(f: &Function, one: VReg, two: VReg) -> bool {
     let (mut written, mut copied) = (0, false);
-    for inst in f.layout.iter().flat_map(|b| &f.blocks[*b]) {
+    for inst in f.layout().iter().flat_map(|b| &f[*b]) {
         f.for_each_def(*inst, |reg| written += u32::from(reg == one || reg == two));
         let pair = (f.arg(*inst, Role::D).as_reg(), f.arg(*inst, Role::A).as_reg());
-        copied |= f.insts[*inst].op == Op::COPY && [(Some(one), Some(two)), (Some(two), Some(one))].contains(&pair);
+        copied |= f[*inst].op == Op::COPY && [(Some(one), Some(two)), (Some(two), Some(one))].contains(&pair);
     }
     written == 2 && copied
 }
@@ -285,13 +285,13 @@ fn always_equal(f: &Function, one: VReg, two: VReg) -> bool {
 /// Pairs of general registers that are live at the start of the same block, in different locations.
 fn meeting(f: &Function) -> Vec<(VReg, VReg)> {
     let live = Liveness::at_start(f, &Cfg::new(f));
-    let free = |r: &VReg| f.regs[*r].phys.is_some_and(|p| p > 1) && f.regs[*r].file == File::R;
-    let regs: Vec<VReg> = f.regs.keys().filter(free).collect();
+    let free = |r: &VReg| f[*r].phys.is_some_and(|p| p > 1) && f[*r].file == File::R;
+    let regs: Vec<VReg> = f.regs().keys().filter(free).collect();
     let mut pairs = Vec::new();
-    for block in &f.layout {
+    for block in f.layout() {
         let here: Vec<VReg> = regs.iter().copied().filter(|r| live.contains(*block, *r)).collect();
         let all = here.iter().flat_map(|one| here.iter().map(move |two| (*one, *two)));
-        pairs.extend(all.filter(|(one, two)| f.regs[*one].phys != f.regs[*two].phys));
+        pairs.extend(all.filter(|(one, two)| f[*one].phys != f[*two].phys));
     }
     pairs
 }
@@ -318,15 +318,15 @@ fn waiting(moves: bool, back: bool) -> Vec<String> {
     put(&mut f, Op::STG, &[(Role::A, value.into()), (Role::B, value.into()), (Role::Off, saved)]);
     put(&mut f, Op::EXIT, &[]);
     let before = f.clone();
-    f.regs[value].phys = Some(4);
-    (f.local_bytes, f.frame_bytes) = (8, 16);
+    f[value].phys = Some(4);
+    (f.attributes_mut().local_bytes, f.attributes_mut().frame_bytes) = (8, 16);
     put(&mut f, Op::STL, &[(Role::A, sp.into()), (Role::B, value.into()), (Role::Off, home)]);
     put(&mut f, Op::LDL, &[(Role::D, value.into()), (Role::A, sp.into()), (Role::Off, home)]);
-    let mut order = f.blocks[block].clone();
+    let mut order = f[block].clone();
     let (load, store) = (order.pop().unwrap(), order.pop().unwrap());
     order.insert(1, store);
     order.insert(order.len() - 2, load);
-    f.blocks[block] = order;
+    f[block] = order;
     check::check(&before, &f, &Default::default())
 }
 

@@ -103,11 +103,11 @@ pub fn of_word(target: &'static Target, word: u128) -> Option<(Function, InstId)
     let mut function = Function::new("k", target);
     let block = function.new_block();
     let inst = function.make(machine.op);
-    function.insts[inst].mods = machine.mods;
+    function[inst].mods = machine.mods;
     if (machine.guard.pred, machine.guard.not) != (7, false) {
         let file = if machine.guard.upred { File::UP } else { File::P };
         let guard = Operand::reg(function.new_reg(file));
-        function.insts[inst].guard = if machine.guard.not { guard.inverted() } else { guard };
+        function[inst].guard = if machine.guard.not { guard.inverted() } else { guard };
     }
     for role in machine.op.info().roles {
         let arg = machine.arg(role.role);
@@ -144,7 +144,7 @@ fn operand(function: &mut Function, arg: Arg, words: usize) -> Option<Operand> {
 
 /// Whether a one-word field holds a two-word integer.
 pub fn has_wide_integer(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let mut wide = op.info().roles.iter().zip(function.args(inst)).filter(|(role, _)| role.width == Width::Words(2));
     !op.has(Prop::Fp64Pipe) && wide.any(|(_, operand)| function.imm_value(*operand).is_some())
 }

@@ -96,8 +96,8 @@ fn block(target: &str) -> Function {
 }
 
 fn divisions(function: &Function) -> usize {
-    let insts = function.layout.iter().flat_map(|b| &function.blocks[*b]);
-    insts.filter(|i| matches!(function.insts[**i].op, Op::IDIV_16 | Op::IREM_16)).count()
+    let insts = function.layout().iter().flat_map(|b| &function[*b]);
+    insts.filter(|i| matches!(function[**i].op, Op::IDIV_16 | Op::IREM_16)).count()
 }
 
 /// One operation in a function whose registers are all defined, in or out of SSA form.
@@ -229,10 +229,10 @@ fn s3_2_the_mark_is_set_by_95_from_level_2_and_nothing_without_encoding_is_left(
         let mut function = block("sm_90");
         let asked = Legalization { opt_level: level, ..Legalization::default() };
         for number in [77, 78, 93, 95] {
-            assert!(!function.stage.legalized);
+            assert!(!function.stage().legalized);
             pass::run_one_as(&mut function, seed(number).name(), &asked).unwrap();
         }
-        assert_eq!((function.stage.legalized, divisions(&function)), (marked, 0), "-O{level}");
+        assert_eq!((function.stage().legalized, divisions(&function)), (marked, 0), "-O{level}");
     }
     let mut function = block("sm_90");
     let error = pass::run_one(&mut function, "SetAfterLegalization").unwrap_err();
@@ -258,7 +258,7 @@ struct Adds;
 impl OuterBackend for Adds {
     fn convert_unsupported_ops(&self, inner: &dyn SmBackend, function: &mut Function) {
         let (entry, fence) = (function.entry(), function.make(Op::ERRBAR));
-        function.blocks[entry].insert(0, fence);
+        function[entry].insert(0, fence);
         inner.convert_unsupported_ops(function);
     }
 }
@@ -304,7 +304,7 @@ fn s3_6_phase_5_always_runs_and_says_so() {
         asked.knobs.set(knob).unwrap();
         let mut function = block("sm_80");
         pass::run_one_as(&mut function, "ConvertUnsupportedOps", &asked).unwrap();
-        assert!(function.stage.converted);
+        assert!(function.stage().converted);
     }
 }
 
@@ -407,7 +407,7 @@ fn s3_10_and_s3_34_the_counter_of_stages_goes_up() {
     // The registers are not in SSA form yet; the phases that need it construct it.
     let mut note = |event: Event| {
         if let Event::AfterPhase(phase, function) = event {
-            seen.push((phase, function.stage.progress));
+            seen.push((phase, function.stage().progress));
         }
     };
     pass::run(&mut function, &asked, &PassControl::default(), &mut note).unwrap();

@@ -78,7 +78,7 @@ fn s3_40_each_hook_decides_of_its_own_opcodes_alone() {
         _ => function.imm(0x1234_5678),
     };
     for (target, function, inst, _) in exchanged(wanted, operand) {
-        let op = function.insts[inst].op;
+        let op = function[inst].op;
         let inner = Inner(backend(target.name).unwrap(), &is_legal);
         let without = |hook: Hook| {
             let mut function = function.clone();
@@ -114,14 +114,14 @@ fn s3_38_and_s3_39_every_word_of_every_operand_of_several_goes_in_a_register() {
         |op: Op, step: &Step| op.info().roles.iter().any(|r| r.role == step.role && r.width != Width::Fragment);
     let wanted = |op: Op, step: &Step| op.recipe().category == Category::B && step.many && counted(op, step);
     for (target, mut function, inst, role) in exchanged(wanted, |_, _, _| Operand::constant(0, 0x160)) {
-        let op = function.insts[inst].op;
+        let op = function[inst].op;
         let width = function.width(inst, &op.info().roles[op.role_index(role).unwrap()]);
         let before = text::print(&function);
         legalized(&mut function);
         let after = text::print(&function);
         assert!(is_legal(&function, inst), "{}: {before} became {after}", target.name);
         // As many moves as words, in order, directly before the instruction, each of the next word.
-        let block = &function.blocks[function.entry()];
+        let block = &function[function.entry()];
         assert_eq!(block.len(), usize::from(width) + 2, "{}: {before} became {after}", target.name);
         let operand = function.arg(inst, role);
         let words = match operand.as_vector() {

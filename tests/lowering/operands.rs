@@ -202,9 +202,8 @@ fn s3_47_no_move_is_needless() {
             for puts in kinds(roles.len()) {
                 let (mut function, _) = line(target, op, &roles, &puts);
                 legalized(&mut function);
-                let (insts, last) =
-                    (function.blocks[function.entry()].len() - 2, function.blocks[function.entry()].len() - 2);
-                let inst = function.blocks[function.entry()][last];
+                let (insts, last) = (function[function.entry()].len() - 2, function[function.entry()].len() - 2);
+                let inst = function[function.entry()][last];
                 let fewest = fewest(target, op, &roles, &puts);
                 (tried, moves) = (tried + 1, moves + insts);
                 // A move that can become another opcode needs no second one.
@@ -248,7 +247,7 @@ fn s3_47_no_move_is_needless_in_front_of_what_is_no_function_of_its_sources() {
 /// the end. New registers are named `new1`, `new2`, … in order of occurrence.
 fn after(target: &str, lines: &str) -> Vec<String> {
     let mut function = text::parse(&format!("function k {target}\nb0:\n{lines}\n  EXIT\n")).unwrap();
-    let given = function.regs.len();
+    let given = function.regs().len();
     legalized(&mut function);
     let printed = text::print(&function);
     let body = printed.lines().skip_while(|line| *line != "b0:").skip(1).map(|line| line.trim().to_string());

@@ -57,8 +57,8 @@ fn arguments() -> Vec<ArgValue> {
 
 /// Moves the address of a function's first store by four bytes.
 fn spoil(function: &mut Function) {
-    let stores = function.layout.iter().flat_map(|b| function.blocks[*b].clone());
-    let store = stores.into_iter().find(|inst| function.insts[*inst].op == Op::STG);
+    let stores = function.layout().iter().flat_map(|b| function[*b].clone());
+    let store = stores.into_iter().find(|inst| function[*inst].op == Op::STG);
     let store = store.expect("the kernel stores");
     let old = function.imm_value(function.arg(store, Role::Off)).unwrap_or(0);
     let new = function.imm(old + 4);

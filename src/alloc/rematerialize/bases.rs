@@ -19,7 +19,7 @@ pub fn extend(
     let mut reached: BTreeSet<(VReg, Block)> = BTreeSet::new();
     let mut extended: BTreeSet<VReg> = BTreeSet::new();
     for block in &places.cfg.rpo {
-        for (at, inst) in function.blocks[*block].iter().enumerate() {
+        for (at, inst) in function[*block].iter().enumerate() {
             let point = first[*block] + 2 * at as u32;
             function.for_each_use(*inst, |reg| {
                 let Some(base) = base(reg) else { return };
@@ -34,7 +34,7 @@ pub fn extend(
                     }
                     for pred in places.cfg.preds[block].iter().filter(|pred| places.cfg.reachable(**pred)) {
                         if reached.insert((base, *pred)) {
-                            work.push((*pred, first[*pred] + 2 * function.blocks[*pred].len() as u32));
+                            work.push((*pred, first[*pred] + 2 * function[*pred].len() as u32));
                         }
                     }
                 }

@@ -71,15 +71,15 @@ pub struct Candidates {
 
 impl Candidates {
     pub fn new(function: &Function, places: &Places, ranges: &mut Ranges) -> Candidates {
-        let limit = function.regs.len();
+        let limit = function.regs().len();
         let mut candidates = Candidates {
             all: Vec::new(),
             of: table(limit),
             definition: definitions(function, places),
             repeatable: Vec::new(),
-            costs: table(function.insts.len()),
+            costs: table(function.insts().len()),
             anchors: SecondaryMap::new(),
-            scanned: table(function.insts.len()),
+            scanned: table(function.insts().len()),
         };
         candidates.repeatable(function, places);
         candidates.readers(function, places, ranges);
@@ -112,7 +112,7 @@ impl Candidates {
     /// Finds what may be repeated, and what it costs.
     fn repeatable(&mut self, function: &Function, places: &Places) {
         for block in &places.cfg.rpo {
-            for inst in &function.blocks[*block] {
+            for inst in &function[*block] {
                 let cost = self.cost(function, places, (*block, *inst));
                 let cost = cost.or_else(|| self.leaf(function, places, (*block, *inst)));
                 self.scanned[*inst] = true;
@@ -124,7 +124,7 @@ impl Candidates {
                 self.repeatable.push((*block, *inst));
                 let mut regs = SmallVec::new();
                 function.for_each_def(*inst, |reg| {
-                    if function.regs[reg].file == File::R {
+                    if function[reg].file == File::R {
                         regs.push(reg);
                     }
                 });
@@ -139,14 +139,14 @@ impl Candidates {
     }
 
     fn cost(&self, function: &Function, places: &Places, (block, inst): (Block, InstId)) -> Option<(u32, Anchors)> {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         if !is_pure(function, inst) || data.op.has(Prop::Pseudo) || !function.extras(inst).0.is_empty() {
             return None;
         }
         let mut fits = true;
         function.for_each_def(inst, |reg| {
             fits &= self.definition[reg] != Definition::Many && is_free(function, reg);
-            fits &= matches!(function.regs[reg].file, File::R | File::P);
+            fits &= matches!(function[reg].file, File::R | File::P);
         });
         let mut cost = match data.op {
             Op::LDC => 2,
@@ -158,7 +158,7 @@ impl Candidates {
         // What is not defined on every path may have a value of an earlier iteration.
         let anchored = |reg, maker, home| {
             let known = self.scanned[maker] && places.dominators.dominates(home, block);
-            places.anchored && known && is_free(function, reg) && function.regs[reg].file == File::R
+            places.anchored && known && is_free(function, reg) && function[reg].file == File::R
         };
         let mut makers: SmallVec<[InstId; 4]> = SmallVec::new();
         function.for_each_use(inst, |reg| match self.definition[reg] {
@@ -183,18 +183,18 @@ impl Candidates {
     /// The cost of an instruction that reads a single register, with that as its anchor, whatever
     /// the register itself would cost.
     fn leaf(&self, function: &Function, places: &Places, (block, inst): (Block, InstId)) -> Option<(u32, Anchors)> {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let plain = !data.op.has(Prop::Pseudo) && !data.op.has(Prop::VariableLatency) && !data.op.has(Prop::Fp64Pipe);
         let mut fits = places.anchored && is_pure(function, inst) && plain && function.extras(inst).0.is_empty();
         function.for_each_def(inst, |reg| {
             fits &= self.definition[reg] != Definition::Many && is_free(function, reg);
-            fits &= function.regs[reg].file == File::R;
+            fits &= function[reg].file == File::R;
         });
         let mut anchors = Anchors::new();
         function.for_each_use(inst, |reg| match self.definition[reg] {
             Definition::One(maker, home) => {
                 let known = self.scanned[maker] && places.dominators.dominates(home, block);
-                fits &= known && is_free(function, reg) && function.regs[reg].file == File::R;
+                fits &= known && is_free(function, reg) && function[reg].file == File::R;
                 anchors.push(reg);
             }
             _ => fits = false,
@@ -209,13 +209,13 @@ impl Candidates {
         let (_, first) = first_points(function);
         let mut kept: Vec<bool> = vec![true; self.all.len()];
         let mut lacking: Vec<Anchors> = self.all.iter().map(|_| Anchors::new()).collect();
-        self.scanned = table(function.insts.len());
+        self.scanned = table(function.insts().len());
         let lives = |reg: &VReg, point: u32| {
             let ranges = &ranges.of[*reg];
             ranges.get(ranges.partition_point(|r| r.1 <= point)).is_some_and(|r| r.0 <= point)
         };
         for block in &places.cfg.rpo {
-            for (at, inst) in function.blocks[*block].iter().enumerate() {
+            for (at, inst) in function[*block].iter().enumerate() {
                 let point = first[*block] + 2 * at as u32;
                 function.for_each_use(*inst, |reg| {
                     if let Some(i) = self.of[reg] {
@@ -301,10 +301,10 @@ impl Candidate {
 }
 
 pub fn definitions(function: &Function, places: &Places) -> SecondaryMap<VReg, Definition> {
-    let mut definitions = table(function.regs.len());
+    let mut definitions = table(function.regs().len());
     for block in &places.cfg.rpo {
-        for inst in &function.blocks[*block] {
-            let guarded = !function.insts[*inst].guard.is_null();
+        for inst in &function[*block] {
+            let guarded = !function[*inst].guard.is_null();
             function.for_each_def(*inst, |reg| {
                 let first = definitions[reg] == Definition::None && !guarded;
                 definitions[reg] = if first { Definition::One(*inst, *block) } else { Definition::Many };

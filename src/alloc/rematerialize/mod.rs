@@ -93,7 +93,7 @@ struct Kind {
 
 /// Registers that may live.
 fn limit(function: &Function, wanted: u32) -> u32 {
-    function.max_registers.map_or(wanted, |most| wanted.min(most.saturating_sub(EXTRA_REGISTERS + MARGIN)))
+    function.attributes().max_registers.map_or(wanted, |most| wanted.min(most.saturating_sub(EXTRA_REGISTERS + MARGIN)))
 }
 
 /// One round, if more live than is wanted; whether more live than may live in loops, and values
@@ -135,18 +135,18 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
 /// it takes.
 pub(super) fn peak(function: &Function, live: &Liveness, file: File) -> u32 {
     // The number of the block in which a register of the file lives at the point at hand.
-    let mut lives: SecondaryMap<VReg, u32> = table(function.regs.len());
-    let counts = |reg: VReg| function.regs[reg].file == file;
+    let mut lives: SecondaryMap<VReg, u32> = table(function.regs().len());
+    let counts = |reg: VReg| function[reg].file == file;
     let mut most = 0;
-    for (block, now) in function.layout.iter().zip(1..) {
+    for (block, now) in function.layout().iter().zip(1..) {
         let mut count = 0;
         for reg in live.live[*block].iter().copied().filter(|reg| counts(*reg)) {
             lives[reg] = now;
             count += 1;
         }
         most = most.max(count);
-        for inst in function.blocks[*block].iter().rev() {
-            if function.insts[*inst].guard.is_null() {
+        for inst in function[*block].iter().rev() {
+            if function[*inst].guard.is_null() {
                 function.for_each_def(*inst, |reg| {
                     if std::mem::take(&mut lives[reg]) == now {
                         count -= 1;
@@ -205,10 +205,10 @@ impl Places<'_> {
 /// The block and the first point of each, by layout.
 pub fn first_points(function: &Function) -> (Vec<(u32, Block)>, SecondaryMap<Block, u32>) {
     let (mut list, mut of, mut at) = (Vec::new(), SecondaryMap::new(), 0);
-    for block in &function.layout {
+    for block in function.layout() {
         list.push((at, *block));
         of[*block] = at;
-        at += 2 * function.blocks[*block].len() as u32;
+        at += 2 * function[*block].len() as u32;
     }
     (list, of)
 }

@@ -38,7 +38,7 @@ pub fn run(function: &mut Function, places: &Places, candidates: &Candidates, ra
     let (_, first) = first_points(function);
     let block = function.entry();
     let (served, local) = (QuickMap::default(), QuickMap::default());
-    let uses = table(function.regs.len());
+    let uses = table(function.regs().len());
     let mut rewriter = Rewriter {
         function,
         places,
@@ -61,7 +61,7 @@ pub fn run(function: &mut Function, places: &Places, candidates: &Candidates, ra
 
 /// Removes what may be repeated and nobody reads.
 fn sweep_up(function: &mut Function, places: &Places, candidates: &Candidates, mut uses: SecondaryMap<VReg, u32>) {
-    let mut dead: SecondaryMap<InstId, bool> = table(function.insts.len());
+    let mut dead: SecondaryMap<InstId, bool> = table(function.insts().len());
     let mut blocks: SecondaryMap<Block, bool> = SecondaryMap::new();
     for (block, inst) in candidates.repeatable.iter().rev() {
         let mut read = false;
@@ -72,7 +72,7 @@ fn sweep_up(function: &mut Function, places: &Places, candidates: &Candidates, m
         }
     }
     for block in places.cfg.rpo.iter().filter(|b| blocks[**b]) {
-        function.blocks[*block].retain(|inst| !dead[*inst]);
+        function[*block].retain(|inst| !dead[*inst]);
     }
 }
 
@@ -81,14 +81,14 @@ impl Rewriter<'_> {
         self.local.clear();
         self.block = block;
         let end = self.function.first_terminator(block);
-        let insts = std::mem::take(&mut self.function.blocks[block]);
+        let insts = std::mem::take(&mut self.function[block]);
         for (at, inst) in insts.iter().enumerate() {
-            (self.point, self.line) = (first + 2 * at as u32, self.function.insts[*inst].line);
+            (self.point, self.line) = (first + 2 * at as u32, self.function[*inst].line);
             if at == end {
                 self.leave(ends);
             }
             // Between the move of the stack pointer and its call nothing may reach for the frame.
-            let calls = self.function.insts[*inst].op.has(Prop::Clobbers);
+            let calls = self.function[*inst].op.has(Prop::Clobbers);
             let moved = self.out.pop_if(|last| calls && sets_stack_pointer(self.function, *last));
             self.reader(*inst);
             self.out.extend(moved);
@@ -97,7 +97,7 @@ impl Rewriter<'_> {
         if end == insts.len() {
             self.leave(ends);
         }
-        self.function.blocks[block] = std::mem::take(&mut self.out);
+        self.function[block] = std::mem::take(&mut self.out);
     }
 
     /// Computes what the blocks behind read.
@@ -159,7 +159,7 @@ impl Rewriter<'_> {
     /// The register with a value in this block, computed if it must be.
     fn held(&mut self, reg: VReg) -> VReg {
         if let Some((held, last)) = self.local.get(&reg).copied()
-            && self.point - last <= if self.function.regs[reg].file == File::P { NEAR } else { FAR }
+            && self.point - last <= if self.function[reg].file == File::P { NEAR } else { FAR }
         {
             self.touch(reg);
             return held;
@@ -181,7 +181,7 @@ impl Rewriter<'_> {
 
     /// Repeats an instruction here.
     fn again(&mut self, inst: InstId) {
-        let data = self.function.insts[inst];
+        let data = self.function[inst];
         let mut args: SmallVec<[Operand; 8]> = self.function.args(inst).into();
         for (i, operand) in args.iter_mut().enumerate() {
             if self.function.direction(inst, i) == Direction::Use {
@@ -194,7 +194,7 @@ impl Rewriter<'_> {
             }
         }
         let new = self.function.make_with(data.op, &args);
-        let made = &mut self.function.insts[new];
+        let made = &mut self.function[new];
         (made.mods, made.contract, made.line) = (data.mods, data.contract, self.line);
         self.function.for_each_use(new, |reg| self.uses[reg] += 1);
         self.out.push(new);
@@ -207,15 +207,15 @@ impl Rewriter<'_> {
             return reg;
         }
         let lives = || self.ranges.of[reg].iter().any(|r| r.0 <= self.point && self.point < r.1);
-        if self.function.regs[reg].file == File::R && !self.candidates.is_gone(reg) && lives() {
+        if self.function[reg].file == File::R && !self.candidates.is_gone(reg) && lives() {
             return reg;
         }
         self.held(reg)
     }
 
     fn fresh(&mut self, reg: VReg) -> VReg {
-        let RegData { file, varying, .. } = self.function.regs[reg];
-        let fresh = self.function.regs.push(RegData { file, varying, phys: None, fixed: None });
+        let RegData { file, varying, .. } = self.function[reg];
+        let fresh = self.function.regs_mut().push(RegData { file, varying, phys: None, fixed: None });
         self.local.insert(reg, (fresh, self.point));
         fresh
     }

@@ -56,7 +56,7 @@ impl<'a> Sweep<'a> {
         };
         let mut starts: Vec<(u64, u32)> = calls.iter().enumerate().flat_map(points).collect();
         let mut ends = Vec::new();
-        for (reg, _) in function.regs.iter().filter(|(_, data)| data.file == File::R && data.phys.is_none()) {
+        for (reg, _) in function.regs().iter().filter(|(_, data)| data.file == File::R && data.phys.is_none()) {
             starts.extend(ranges.of[reg].iter().map(|r| (key(r.0, Some(reg)), r.1)));
             ends.extend(ranges.of[reg].iter().map(|r| key(r.1, Some(reg))));
         }

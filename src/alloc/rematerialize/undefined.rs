@@ -20,13 +20,13 @@ pub fn run(function: &mut Function) {
     let mut definitions: SecondaryMap<VReg, u32> = SecondaryMap::new();
     let mut readers: SecondaryMap<VReg, Readers> = SecondaryMap::new();
     let mut any = false;
-    for block in &function.layout {
-        for inst in &function.blocks[*block] {
+    for block in function.layout() {
+        for inst in &function[*block] {
             function.for_each_def(*inst, |reg| {
                 definitions[reg] += 1;
                 // A uniform register is only written where all lanes are together.
-                let general = matches!(function.regs[reg].file, File::R | File::P);
-                if function.insts[*inst].op == Op::UNDEF && general {
+                let general = matches!(function[reg].file, File::R | File::P);
+                if function[*inst].op == Op::UNDEF && general {
                     undefined[reg] = Some(*inst);
                     any = true;
                 }
@@ -44,12 +44,12 @@ pub fn run(function: &mut Function) {
         return;
     }
     let moves = |reg: VReg| undefined[reg].filter(|_| definitions[reg] == 1 && matches!(readers[reg], Readers::In(_)));
-    for block in function.layout.clone() {
-        let mut out = Vec::with_capacity(function.blocks[block].len());
+    for block in function.layout().to_vec() {
+        let mut out = Vec::with_capacity(function[block].len());
         let mut placed: Vec<InstId> = Vec::new();
-        for inst in std::mem::take(&mut function.blocks[block]) {
+        for inst in std::mem::take(&mut function[block]) {
             let mut own = None;
-            if function.insts[inst].op == Op::UNDEF {
+            if function[inst].op == Op::UNDEF {
                 function.for_each_def(inst, |reg| own = moves(reg));
             }
             if own.is_some() {
@@ -63,6 +63,6 @@ pub fn run(function: &mut Function) {
             });
             out.push(inst);
         }
-        function.blocks[block] = out;
+        function[block] = out;
     }
 }

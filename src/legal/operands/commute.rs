@@ -45,7 +45,7 @@ pub(super) fn orders(function: &Function, inst: InstId, recipe: &RecipeInfo) -> 
 
 /// Whether the modifiers of the instruction allow an exchange.
 fn allowed(function: &Function, inst: InstId, how: Exchange) -> bool {
-    let mods = &function.insts[inst].mods;
+    let mods = &function[inst].mods;
     // A half is selected by the position of the operand, and an extended comparison depends on the
     // comparison of the low words.
     let halves = [Mod::SwzA, Mod::SwzB].into_iter().any(|kind| mods.get(kind) != 0);
@@ -92,6 +92,6 @@ fn table(function: &mut Function, inst: InstId, from: &[usize]) {
 }
 
 fn mirror(function: &mut Function, inst: InstId) {
-    let mods = &mut function.insts[inst].mods;
+    let mods = &mut function[inst].mods;
     mods.set(Mod::Cmp, mirrored(mods.get(Mod::Cmp)));
 }

@@ -20,7 +20,7 @@ enum Number {
 
 /// Folds the modifiers of every immediate operand of an instruction whose kind of number is known.
 pub(super) fn fold(function: &mut Function, inst: InstId) {
-    for (at, role) in function.insts[inst].op.info().roles.iter().enumerate() {
+    for (at, role) in function[inst].op.info().roles.iter().enumerate() {
         let operand = function.args(inst)[at];
         let (Kind::Imm(_), Class::Reg | Class::Uniform) = (operand.kind(), role.class) else { continue };
         if operand == operand.plain() || !takes_modifiers(function, inst, at, operand) {
@@ -34,7 +34,7 @@ pub(super) fn fold(function: &mut Function, inst: InstId) {
             continue;
         }
         // With `.XORSIGN`, the sign that an absolute value removes contributes to the result.
-        let xorsign = function.insts[inst].mods.get(Mod::Xorsign) != 0;
+        let xorsign = function[inst].mods.get(Mod::Xorsign) != 0;
         if xorsign && operand.abs() && value(number, bits, false, [true, false, false]) != Some(bits) {
             continue;
         }
@@ -87,6 +87,6 @@ fn takes_modifiers(function: &Function, inst: InstId, at: usize, operand: Operan
 }
 
 fn fields(function: &Function, inst: InstId, at: usize) -> impl Iterator<Item = &'static ArgField> {
-    let forms = FORMS[forms_of(function.insts[inst].op)].iter().flat_map(|form| form.args);
+    let forms = FORMS[forms_of(function[inst].op)].iter().flat_map(|form| form.args);
     forms.filter(move |field| usize::from(field.slot) == at)
 }

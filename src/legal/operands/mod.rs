@@ -44,9 +44,9 @@ pub fn run(function: &mut Function, backend: &dyn SmBackend, encodes: Encodes) {
     let encodes = &|function: &Function, inst: InstId| encodes(function, inst) && !is_ambiguous(function, inst);
     let mut legalizer =
         Legalizer { backend, encodes, lanes: None, stand_ins: Vec::new(), held: QuickMap::default(), at: 0 };
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         let wanting = |inst: &InstId| legalizer.wants(function, *inst);
-        if let Some(first) = function.blocks[block].iter().position(wanting) {
+        if let Some(first) = function[block].iter().position(wanting) {
             legalizer.block(function, block, first);
         }
     }
@@ -55,10 +55,10 @@ pub fn run(function: &mut Function, backend: &dyn SmBackend, encodes: Encodes) {
 /// Why the operands of an instruction could not be legalized; `None` if there is no more specific
 /// reason.
 pub fn reason(function: &Function, inst: InstId) -> Option<String> {
-    let roles = function.insts[inst].op.info().roles.iter().zip(function.args(inst));
+    let roles = function[inst].op.info().roles.iter().zip(function.args(inst));
     let general = |operand: &Operand| {
         let mut general = false;
-        function.for_each_reg(*operand, |reg| general |= function.regs[reg].file == File::R);
+        function.for_each_reg(*operand, |reg| general |= function[reg].file == File::R);
         general
     };
     let (role, _) = roles.clone().find(|(role, operand)| role.class == Class::Uniform && general(operand))?;
@@ -87,7 +87,7 @@ const HELD: usize = 24;
 impl Legalizer<'_> {
     /// Whether an instruction is no pseudo-operation and cannot be encoded as it is.
     fn wants(&self, function: &Function, inst: InstId) -> bool {
-        !function.insts[inst].op.has(Prop::Pseudo) && !(self.encodes)(function, inst)
+        !function[inst].op.has(Prop::Pseudo) && !(self.encodes)(function, inst)
     }
 
     /// Rewrites a block: each instruction after the moves that it needs. The first that is not
@@ -96,7 +96,7 @@ impl Legalizer<'_> {
         let first_branch = function.first_terminator(block);
         // The block keeps its instructions until the end, because the divergence analysis reads
         // them.
-        let insts = function.blocks[block].clone();
+        let insts = function[block].clone();
         let (mut body, mut branches) = (Vec::with_capacity(insts.len() + 4), Vec::new());
         self.held.clear();
         for (at, inst) in insts.into_iter().enumerate() {
@@ -107,28 +107,28 @@ impl Legalizer<'_> {
                 (Vec::new(), Some(inst))
             };
             body.extend(before);
-            if function.insts[inst].op.has(Prop::Clobbers) {
+            if function[inst].op.has(Prop::Clobbers) {
                 self.held.clear();
             }
             if at < first_branch { body.extend(kept) } else { branches.extend(kept) }
         }
         body.extend(branches);
-        function.blocks[block] = body;
+        function[block] = body;
     }
 
     /// The instructions to put before an instruction, and its replacement; `None` if its guard is
     /// constant false.
     fn instruction(&mut self, function: &mut Function, block: Block, inst: InstId) -> (Vec<InstId>, Option<InstId>) {
-        if constant_guard(function, inst) == Some(false) && !function.insts[inst].op.has(Prop::Convergent) {
+        if constant_guard(function, inst) == Some(false) && !function[inst].op.has(Prop::Convergent) {
             return (Vec::new(), None);
         }
         if constant_guard(function, inst) == Some(true) {
-            function.insts[inst].guard = Operand::NULL;
+            function[inst].guard = Operand::NULL;
             if !self.wants(function, inst) {
                 return (Vec::new(), Some(inst));
             }
         }
-        let recipe = function.insts[inst].op.recipe();
+        let recipe = function[inst].op.recipe();
         if recipe.hook.is_some_and(|hook| !self.backend.takes_operands_of(hook)) {
             return (Vec::new(), Some(inst));
         }
@@ -152,7 +152,7 @@ impl Legalizer<'_> {
     fn is_uniform(&mut self, function: &Function, operand: Operand) -> bool {
         let mut uniform = true;
         function.for_each_reg(operand, |reg| {
-            uniform &= function.regs[reg].file == File::UR || !self.lanes(function).regs.contains(reg);
+            uniform &= function[reg].file == File::UR || !self.lanes(function).regs.contains(reg);
         });
         uniform
     }
@@ -192,7 +192,7 @@ impl Legalizer<'_> {
 /// Whether a 64-bit integer operand is an immediate in a field of one word; how the hardware
 /// extends it is unknown.
 fn is_ambiguous(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let wide = op.info().roles.iter().zip(function.args(inst)).filter(|(role, _)| role.width == Width::Words(2));
     !op.has(Prop::Fp64Pipe) && wide.map(|(_, operand)| operand.kind()).any(|kind| matches!(kind, Kind::Imm(_)))
 }
@@ -207,14 +207,14 @@ fn fresh(function: &mut Function, file: File, words: usize) -> Operand {
 
 /// The value of a constant guard; `None` if there is no guard or it is in a register.
 fn constant_guard(function: &Function, inst: InstId) -> Option<bool> {
-    let guard = function.insts[inst].guard;
+    let guard = function[inst].guard;
     (guard.kind() == Kind::Zero).then(|| !guard.not())
 }
 
 /// Copies guard, line and memory ordering from an instruction to its replacement.
 fn replace(function: &mut Function, old: InstId, new: InstId) {
-    let from = function.insts[old];
-    let to = &mut function.insts[new];
+    let from = function[old];
+    let to = &mut function[new];
     (to.guard, to.line, to.ordered) = (from.guard, from.line, from.ordered);
 }
 

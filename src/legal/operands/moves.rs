@@ -35,7 +35,7 @@ pub(super) fn origin(function: &Function, operand: Operand) -> Option<Origin> {
         Kind::Zero => Origin::Zero,
         Kind::Const { .. } => Origin::Const,
         Kind::Special(_) => Origin::Special,
-        Kind::Reg(reg) => match function.regs[reg].file {
+        Kind::Reg(reg) => match function[reg].file {
             File::R => Origin::R,
             File::UR => Origin::UR,
             File::P => Origin::P,
@@ -49,7 +49,7 @@ pub(super) fn origin(function: &Function, operand: Operand) -> Option<Origin> {
 /// The instruction of one row.
 fn written(function: &mut Function, row: &MoveInfo, to: Operand, from: Operand) -> InstId {
     let inst = function.make(row.op);
-    row.mods.iter().for_each(|(kind, value)| function.insts[inst].mods.set(*kind, *value));
+    row.mods.iter().for_each(|(kind, value)| function[inst].mods.set(*kind, *value));
     for (role, part) in row.args {
         let operand = match part {
             Part::To => to,
@@ -66,7 +66,7 @@ fn written(function: &mut Function, row: &MoveInfo, to: Operand, from: Operand) 
 
 /// A move of one word by the first row that the target encodes.
 pub(super) fn one(function: &mut Function, encodes: Encodes, to: Operand, from: Operand) -> Option<InstId> {
-    let file = to.as_reg().map(|reg| function.regs[reg].file)?;
+    let file = to.as_reg().map(|reg| function[reg].file)?;
     let kind = origin(function, from)?;
     for row in MOVES.iter().filter(|row| row.to == file.name() && row.from == kind) {
         let inst = written(function, row, to, from);
@@ -105,8 +105,7 @@ impl Legalizer<'_> {
             return None;
         }
         let moves = all(function, self.encodes, to, from)?;
-        if moves.iter().any(|new| function.insts[*new].op.has(Prop::UniformBridge)) && !self.is_uniform(function, from)
-        {
+        if moves.iter().any(|new| function[*new].op.has(Prop::UniformBridge)) && !self.is_uniform(function, from) {
             return None;
         }
         let olds = function.olds(inst).to_vec();

@@ -53,13 +53,13 @@ struct Saved {
 
 impl Saved {
     fn of(function: &Function, inst: InstId) -> Saved {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         Saved { guard: data.guard, mods: data.mods, args: SmallVec::from_slice(function.args(inst)) }
     }
 
     fn put_back(&self, function: &mut Function, inst: InstId) {
-        function.insts[inst].guard = self.guard;
-        function.insts[inst].mods = self.mods;
+        function[inst].guard = self.guard;
+        function[inst].mods = self.mods;
         function.args_mut(inst).copy_from_slice(&self.args);
     }
 }
@@ -121,7 +121,7 @@ impl Legalizer<'_> {
             let to = fresh(function, candidate.file, candidate.words);
             self.hold(candidate.file, candidate.words, from, to);
             for new in moves::all(function, self.encodes, to, from).unwrap_or_default() {
-                function.insts[new].line = function.insts[inst].line;
+                function[new].line = function[inst].line;
                 before.push(new);
             }
             put(function, inst, candidate, to);
@@ -139,12 +139,12 @@ impl Legalizer<'_> {
         recipe: &RecipeInfo,
     ) -> Vec<Candidate> {
         let mut found = Vec::new();
-        if function.insts[inst].guard.as_reg().is_some_and(|reg| function.regs[reg].file == File::UP) {
+        if function[inst].guard.as_reg().is_some_and(|reg| function[reg].file == File::UP) {
             found.push(Candidate { place: Place::Guard, file: File::P, words: 1, last: false });
         }
-        let info = function.insts[inst].op.info();
+        let info = function[inst].op.info();
         for step in recipe.steps {
-            let Some(at) = function.insts[inst].op.role_index(step.role) else { continue };
+            let Some(at) = function[inst].op.role_index(step.role) else { continue };
             let operand = function.args(inst)[at];
             let Some(file) = file_for(function, &info.roles[at], operand) else { continue };
             let words = words_of(function, inst, &info.roles[at], operand);
@@ -171,8 +171,8 @@ impl Legalizer<'_> {
 fn file_for(function: &Function, role: &RoleInfo, operand: Operand) -> Option<File> {
     let file = match operand.kind() {
         Kind::Null | Kind::Label(_) | Kind::Symbol(_) => return None,
-        Kind::Reg(reg) => Some(function.regs[reg].file),
-        Kind::Vector(vector) => function.vector_regs(vector).first().map(|reg| function.regs[*reg].file),
+        Kind::Reg(reg) => Some(function[reg].file),
+        Kind::Vector(vector) => function.vector_regs(vector).first().map(|reg| function[*reg].file),
         _ => None,
     };
     let to = match role.class {
@@ -194,7 +194,7 @@ fn words_of(function: &Function, inst: InstId, role: &RoleInfo, operand: Operand
 
 fn operand_at(function: &Function, inst: InstId, place: Place) -> Operand {
     match place {
-        Place::Guard => function.insts[inst].guard.plain(),
+        Place::Guard => function[inst].guard.plain(),
         Place::Role(at) => function.args(inst)[at],
     }
 }
@@ -203,8 +203,8 @@ fn operand_at(function: &Function, inst: InstId, place: Place) -> Operand {
 fn put(function: &mut Function, inst: InstId, candidate: &Candidate, register: Operand) {
     match candidate.place {
         Place::Guard => {
-            let guard = function.insts[inst].guard;
-            function.insts[inst].guard = register.modified_like(guard);
+            let guard = function[inst].guard;
+            function[inst].guard = register.modified_like(guard);
         }
         Place::Role(at) => {
             let old = function.args(inst)[at];

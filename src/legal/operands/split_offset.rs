@@ -61,13 +61,13 @@ impl Legalizer<'_> {
                 function.set_arg(add, role, operand);
             }
             if at == 1 {
-                function.insts[add].mods.set(X.0, X.1);
+                function[add].mods.set(X.0, X.1);
                 function.set_arg(add, Role::Pp, carry);
                 function.set_arg(add, Role::Pq, Operand::never());
             } else if words.len() == 2 {
                 function.set_arg(add, Role::Pu, carry);
             }
-            function.insts[add].line = function.insts[inst].line;
+            function[add].line = function[inst].line;
             out.push(add);
         }
         Some(sum)

@@ -32,7 +32,7 @@ impl Trial {
     /// What stands for an operand in the uniform file.
     fn stand_in(&self, function: &Function, operand: Operand) -> Operand {
         match operand.kind() {
-            Kind::Reg(reg) if matches!(function.regs[reg].file, File::P | File::UP) => operand.with_reg(self.predicate),
+            Kind::Reg(reg) if matches!(function[reg].file, File::P | File::UP) => operand.with_reg(self.predicate),
             Kind::Reg(_) => operand.with_reg(self.word),
             Kind::Vector(vector) => {
                 let pair = function.vector_regs(vector).len() == 2;
@@ -47,8 +47,7 @@ impl Trial {
 /// Whether an instruction is encoded with these registers in the uniform file, in some order of its
 /// operands.
 pub fn takes_uniform(function: &mut Function, inst: InstId, encodes: Encodes, trial: &Trial, regs: &[VReg]) -> bool {
-    let (mods, args): (_, SmallVec<[Operand; 12]>) =
-        (function.insts[inst].mods, SmallVec::from_slice(function.args(inst)));
+    let (mods, args): (_, SmallVec<[Operand; 12]>) = (function[inst].mods, SmallVec::from_slice(function.args(inst)));
     for at in 0..args.len() {
         let mut within = false;
         function.for_each_reg(args[at], |reg| within |= regs.contains(&reg));
@@ -58,11 +57,11 @@ pub fn takes_uniform(function: &mut Function, inst: InstId, encodes: Encodes, tr
         }
     }
     let given: SmallVec<[Operand; 12]> = SmallVec::from_slice(function.args(inst));
-    let found = orders(function, inst, function.insts[inst].op.recipe()).iter().any(|order| {
+    let found = orders(function, inst, function[inst].op.recipe()).iter().any(|order| {
         apply(function, inst, order);
         fold_imm_modifiers::fold(function, inst);
         let fits = encodes(function, inst) && !is_ambiguous(function, inst);
-        function.insts[inst].mods = mods;
+        function[inst].mods = mods;
         function.args_mut(inst).copy_from_slice(&given);
         fits
     });
@@ -73,7 +72,7 @@ pub fn takes_uniform(function: &mut Function, inst: InstId, encodes: Encodes, tr
 /// Whether an operation has a form in the uniform datapath that the target encodes, given its
 /// sources there.
 pub fn has_uniform_form(function: &mut Function, inst: InstId, encodes: Encodes, trial: &Trial) -> bool {
-    uniform_form(function, inst, encodes, trial, &mut |function, reg| match function.regs[reg].file {
+    uniform_form(function, inst, encodes, trial, &mut |function, reg| match function[reg].file {
         File::P | File::UP => trial.predicate,
         _ => trial.word,
     })
@@ -88,7 +87,7 @@ pub fn uniform_form(
     trial: &Trial,
     renamed: &mut dyn FnMut(&mut Function, VReg) -> VReg,
 ) -> Option<InstId> {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     if op == Op::MOV {
         let (to, from) = (function.args(inst)[0], function.args(inst)[1]);
         let constant = matches!(from.kind(), Kind::Imm(_) | Kind::Zero | Kind::Const { .. } | Kind::Reg(_));
@@ -122,14 +121,14 @@ pub fn uniform_form(
 /// role there.
 fn same_in(function: &mut Function, inst: InstId, op: Op) -> Option<InstId> {
     let given: SmallVec<[_; 12]> =
-        function.insts[inst].op.info().roles.iter().map(|r| r.role).zip(function.args(inst).iter().copied()).collect();
+        function[inst].op.info().roles.iter().map(|r| r.role).zip(function.args(inst).iter().copied()).collect();
     if function.args(inst).len() != given.len()
         || given.iter().any(|(role, operand)| !operand.is_null() && op.role_index(*role).is_none())
     {
         return None;
     }
     let new = function.make(op);
-    function.insts[new].mods = function.insts[inst].mods;
+    function[new].mods = function[inst].mods;
     for (role, operand) in given.into_iter().filter(|(_, operand)| !operand.is_null()) {
         function.set_arg(new, role, operand);
     }
@@ -139,24 +138,23 @@ fn same_in(function: &mut Function, inst: InstId, op: Op) -> Option<InstId> {
 /// Whether an instruction of the uniform datapath is encoded in some order of its operands, or with
 /// one of its constants in a register.
 fn legal_with_moves(function: &mut Function, inst: InstId, encodes: Encodes) -> bool {
-    let (mods, args): (_, SmallVec<[Operand; 12]>) =
-        (function.insts[inst].mods, SmallVec::from_slice(function.args(inst)));
+    let (mods, args): (_, SmallVec<[Operand; 12]>) = (function[inst].mods, SmallVec::from_slice(function.args(inst)));
     if args.iter().any(|operand| matches!(operand.kind(), Kind::Symbol(_))) {
         return false;
     }
-    let orders = orders(function, inst, function.insts[inst].op.recipe());
+    let orders = orders(function, inst, function[inst].op.recipe());
     let found = orders.iter().any(|order| {
         apply(function, inst, order);
         fold_imm_modifiers::fold(function, inst);
         let fits = encodes(function, inst) && !is_ambiguous(function, inst);
-        function.insts[inst].mods = mods;
+        function[inst].mods = mods;
         function.args_mut(inst).copy_from_slice(&args);
         fits
     });
     found || {
         let word = trial_word(function, &args);
         word.is_some_and(|word| {
-            let roles = function.insts[inst].op.info().roles;
+            let roles = function[inst].op.info().roles;
             for (at, role) in roles.iter().enumerate() {
                 let constant = matches!(args[at].kind(), Kind::Imm(_) | Kind::Const { .. });
                 let one = function.width(inst, role) == 1;
@@ -173,7 +171,7 @@ fn legal_with_moves(function: &mut Function, inst: InstId, encodes: Encodes) -> 
 
 /// A register of the uniform file that an instruction names.
 fn trial_word(function: &Function, args: &[Operand]) -> Option<Operand> {
-    let word = |operand: &&Operand| operand.as_reg().is_some_and(|reg| function.regs[reg].file == File::UR);
+    let word = |operand: &&Operand| operand.as_reg().is_some_and(|reg| function[reg].file == File::UR);
     args.iter().find(word).map(|operand| operand.plain())
 }
 

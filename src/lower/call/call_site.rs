@@ -390,7 +390,7 @@ impl Builder<'_> {
         for (word, at) in stacked {
             let (base, offset) = (self.stack_pointer(), self.literal(at as i64));
             let load = self.put(Op::LDL, &[], &[(Role::D, word), (Role::A, base), (Role::Off, offset)]);
-            self.f.above_frame.push(load);
+            self.f.above_frame_mut().push(load);
         }
         framed.into_iter().for_each(|(word, at)| self.store_local(at, word));
         came.into_iter().for_each(|(id, words)| self.take_register(id, &words));
@@ -451,7 +451,7 @@ impl Builder<'_> {
                     let (base, offset) = (self.stack_pointer(), self.literal((at + 4 * n as u64) as i64));
                     let args = [(Role::A, base), (Role::Off, offset), (Role::B, *word)];
                     let store = self.put(Op::STL, &[], &args);
-                    self.f.above_frame.push(store);
+                    self.f.above_frame_mut().push(store);
                 }
             }
             for (words, spot) in values.iter().zip(&places.results) {

@@ -77,7 +77,7 @@ impl Builder<'_> {
             (_, true) => Op::DADD,
         };
         let made = self.put(op, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
-        self.f.insts[made].contract = inst.mods.rounding.is_none();
+        self.f[made].contract = inst.mods.rounding.is_none();
         Ok(())
     }
 

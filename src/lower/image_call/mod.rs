@@ -133,13 +133,13 @@ impl Builder<'_> {
     /// Waits for the lanes of a call, and counts those as ended that were before it.
     fn bring_back(&mut self, ended: Operand) {
         let wait = self.put(Op::WARPSYNC, &[(Mod::All, value::all::ALL)], &[]);
-        self.f.insts[wait].ordered = true;
+        self.f[wait].ordered = true;
         self.state(Op::BMOV_STATE, value::warp_state::MEXITED, (Role::A, ended));
     }
 
     fn state(&mut self, op: Op, which: u8, arg: (Role, Operand)) -> InstId {
         let inst = self.put(op, &[(Mod::WarpState, which)], &[arg]);
-        self.f.insts[inst].ordered = true;
+        self.f[inst].ordered = true;
         inst
     }
 

@@ -149,7 +149,7 @@ impl Builder<'_> {
         }
         let guard = self.guard;
         let inst = self.plop3(flag, [carry, Operand::always(), Operand::always()], crate::ori::build::int::LUT_AND);
-        self.f.insts[inst].guard = guard;
+        self.f[inst].guard = guard;
     }
 
     /// `mul` and `mad`

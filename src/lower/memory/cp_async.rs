@@ -129,8 +129,8 @@ impl Builder<'_> {
     /// that need them.
     fn dead_loads(&mut self) {
         let touches = |op: Op| [Prop::SideEffect, Prop::ReadsMemory, Prop::WritesMemory].iter().any(|p| op.has(*p));
-        let insts = &self.f.blocks[self.block];
-        let last = insts.iter().rev().map(|inst| self.f.insts[*inst].op).find(|op| touches(*op));
+        let insts = &self.f[self.block];
+        let last = insts.iter().rev().map(|inst| self.f[*inst].op).find(|op| touches(*op));
         if last == Some(Op::LDGSTS) || !self.has(Feature::CopiesAfterDeadLoads) {
             return;
         }

@@ -179,7 +179,7 @@ impl Builder<'_> {
         self.address_args(place, order, &mut args);
         let mods = self.access_mods(SIZE_256, Window::Global, order);
         let inst = self.put(Op::LDG_256, &mods, &args);
-        self.f.insts[inst].ordered = order.strong;
+        self.f[inst].ordered = order.strong;
         regs.extend(more);
         regs
     }
@@ -233,7 +233,7 @@ impl Builder<'_> {
         args.push((Role::D, d));
         self.address_args(place, order, &mut args);
         let inst = self.put(op, &mods, &args);
-        self.f.insts[inst].ordered = order.strong;
+        self.f[inst].ordered = order.strong;
         Ok(())
     }
 
@@ -285,7 +285,7 @@ impl Builder<'_> {
         self.address_args(place, &order, &mut args);
         args.push((Role::B, value));
         let inst = self.put(op, &mods, &args);
-        self.f.insts[inst].ordered = order.strong;
+        self.f[inst].ordered = order.strong;
         Ok(())
     }
 
@@ -301,7 +301,7 @@ impl Builder<'_> {
         args.extend([(Role::B, low), (Role::C, high)]);
         let mods = self.access_mods(SIZE_256, Window::Global, order);
         let inst = self.put(Op::STG_256, &mods, &args);
-        self.f.insts[inst].ordered = order.strong;
+        self.f[inst].ordered = order.strong;
         Ok(())
     }
 

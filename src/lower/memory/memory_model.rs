@@ -82,7 +82,7 @@ impl Builder<'_> {
         let words = self.source_words(operand, ScalarType::B64)?;
         let vector = self.f.new_vector(File::UR, 2);
         for ((reg, phys), word) in self.f.vector_regs(vector).to_vec().into_iter().zip(POLICY).zip(words) {
-            self.f.regs[reg].phys = Some(phys);
+            self.f[reg].phys = Some(phys);
             self.put(Op::R2UR, &[], &[(Role::D, Operand::reg(reg)), (Role::A, word)]);
         }
         Ok(Operand::vector(vector))

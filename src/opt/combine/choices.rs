@@ -16,8 +16,8 @@ type Choice = (Operand, [u32; 2]);
 
 /// Turns a comparison of such a word with a constant into a PLOP3.
 pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, usize), fits: Fits) {
-    let inst = function.blocks[block][at];
-    let data = function.insts[inst];
+    let inst = function[block][at];
+    let data = function[inst];
     if data.op != Op::ISETP || !is_pure(function, inst) || !is_comparison(function, inst) {
         return;
     }
@@ -25,7 +25,7 @@ pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
         return;
     }
     let Some(bound) = def_use.known(function, function.arg(inst, Role::B)) else { return };
-    let Some((predicate, words)) = choice(function, def_use, &function.blocks[block][..at], inst) else { return };
+    let Some((predicate, words)) = choice(function, def_use, &function[block][..at], inst) else { return };
     let compare = |word| holds_of_words(&data.mods, word, bound);
     let [Some(first), Some(second)] = words.map(compare) else { return };
     if first == second {
@@ -40,7 +40,7 @@ pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
     if fits(function, inst) {
         def_use.update(function, inst, &before);
     } else {
-        function.insts[inst] = data;
+        function[inst] = data;
     }
 }
 
@@ -48,7 +48,7 @@ pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
 fn choice(function: &Function, def_use: &DefUse, insts: &[InstId], compare: InstId) -> Option<Choice> {
     let word = function.arg(compare, Role::A);
     let maker = def_use.definition(word.as_reg().filter(|_| word == word.plain())?)?;
-    let data = &function.insts[maker];
+    let data = &function[maker];
     let known = |operand| def_use.known(function, operand);
     let (predicate, chosen, other) = match (data.op, function.olds(maker)) {
         (Op::SEL, []) if data.guard.is_null() => {

@@ -15,16 +15,16 @@ const FUSED: [(Op, Op, Op); 3] =
 
 /// Takes one operation into the minimum or maximum that reads it; whether it did.
 pub fn fuse(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, usize), fits: Fits) -> bool {
-    let inst = function.blocks[block][at];
-    if !FUSED.iter().any(|(outer, ..)| *outer == function.insts[inst].op) || !is_bare(function, inst) {
+    let inst = function[block][at];
+    if !FUSED.iter().any(|(outer, ..)| *outer == function[inst].op) || !is_bare(function, inst) {
         return false;
     }
     let [a, b] = [Role::A, Role::B].map(|role| function.arg(inst, role));
     for (taken, other) in [(b, a), (a, b)] {
         let Some(reg) = taken.as_reg().filter(|_| taken == taken.plain()) else { continue };
         let maker = def_use.single_use_def(function, reg);
-        let Some(maker) = maker.filter(|maker| function.blocks[block][..at].contains(maker)) else { continue };
-        let (op, of) = (function.insts[inst].op, function.insts[maker].op);
+        let Some(maker) = maker.filter(|maker| function[block][..at].contains(maker)) else { continue };
+        let (op, of) = (function[inst].op, function[maker].op);
         let found = FUSED.iter().find(|(outer, inner, _)| *outer == op && *inner == of);
         let Some((.., fused)) = found.filter(|_| agree(function, inst, maker)) else { continue };
         let [x, y] = [Role::A, Role::B].map(|role| function.arg(maker, role));
@@ -36,23 +36,23 @@ pub fn fuse(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
         }
         // An immediate stands in the middle, or at the end of a sum.
         let [p, q, r] = if !sum && function.word_value(other).is_some() { [x, other, y] } else { [x, y, other] };
-        let (before, old) = (DefUse::reads(function, inst), function.insts[inst]);
+        let (before, old) = (DefUse::reads(function, inst), function[inst]);
         let [d, which] = [Role::D, Role::Pp].map(|role| function.arg(inst, role));
         let args = [(Role::D, d), (Role::A, p), (Role::B, q), (Role::C, r), (Role::Pp, which)];
         rewrite(function, inst, *fused, &args);
-        function.insts[inst].mods = old.mods;
+        function[inst].mods = old.mods;
         if fits(function, inst) {
             def_use.update(function, inst, &before);
             return true;
         }
-        function.insts[inst] = old;
+        function[inst] = old;
     }
     false
 }
 
 /// Whether an operation gives nothing but the least or greatest of its operands.
 fn is_bare(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let none = |role| data.op.role_index(role).is_none() || function.arg(inst, role).is_null();
     let constant = |which: Operand| which == Operand::always() || which == Operand::never();
     is_pure(function, inst)
@@ -64,7 +64,7 @@ fn is_bare(function: &Function, inst: InstId) -> bool {
 
 /// Whether an operation may be taken into a minimum or maximum.
 fn agree(function: &Function, inst: InstId, maker: InstId) -> bool {
-    let (outer, inner) = (&function.insts[inst], &function.insts[maker]);
+    let (outer, inner) = (&function[inst], &function[maker]);
     if inner.op == Op::IADD3 {
         let kind = outer.mods.get(Mod::Vtype);
         let words = kind == value::vtype::NONE || kind == value::vtype::U32;

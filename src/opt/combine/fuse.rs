@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 /// Fuses the definition of one source into the instruction; returns whether it did.
 pub fn once(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
-    match function.insts[inst].op {
+    match function[inst].op {
         Op::IADD3 if is_plain_sum(function, inst) => {
             funnel(function, def_use, inst)
                 || sum(function, def_use, inst, fits)
@@ -27,8 +27,8 @@ pub fn once(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
 /// Whether an IADD3 has neither carry-in nor carry-out.
 pub fn is_plain_sum(function: &Function, inst: InstId) -> bool {
     let none = |role| function.arg(inst, role).is_null();
-    function.insts[inst].op == Op::IADD3
-        && function.insts[inst].mods.get(Mod::X) != value::x::X
+    function[inst].op == Op::IADD3
+        && function[inst].mods.get(Mod::X) != value::x::X
         && [Role::Pu, Role::Pv, Role::Pp, Role::Pq].into_iter().all(none)
 }
 
@@ -113,12 +113,12 @@ fn product(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
         if !all_free(function, &[x, y]) {
             continue;
         }
-        let (d, old) = (function.arg(inst, Role::D), function.insts[inst]);
+        let (d, old) = (function.arg(inst, Role::D), function[inst]);
         rewrite(function, inst, Op::IMAD, &[(Role::D, d), (Role::A, x), (Role::B, y), (Role::C, other)]);
         if fits(function, inst) {
             return true;
         }
-        function.insts[inst] = old;
+        function[inst] = old;
     }
     false
 }
@@ -136,22 +136,22 @@ fn shifted(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
         if !free || term == other || !(1..u32::BITS).contains(&count) {
             continue;
         }
-        let (d, old) = (function.arg(inst, Role::D), function.insts[inst]);
+        let (d, old) = (function.arg(inst, Role::D), function[inst]);
         let places = function.imm((u32::BITS - count).into());
         let args = [(Role::D, d), (Role::A, source), (Role::B, other), (Role::C, c), (Role::Sh, places)];
         rewrite(function, inst, Op::LEA, &args);
-        function.insts[inst].mods.set(Mod::Hi, value::hi::HI);
+        function[inst].mods.set(Mod::Hi, value::hi::HI);
         if fits(function, inst) {
             return true;
         }
-        function.insts[inst] = old;
+        function[inst] = old;
     }
     false
 }
 
 /// The factors of a plain 32-bit product.
 fn factors(function: &mut Function, def_use: &DefUse, inst: InstId) -> Option<(Operand, Operand)> {
-    let data = function.insts[inst];
+    let data = function[inst];
     let (a, b, c) = (function.arg(inst, Role::A), function.arg(inst, Role::B), function.arg(inst, Role::C));
     if c != Operand::zero() || a.as_reg().is_none() || a != a.plain() || b != b.plain() {
         return None;
@@ -172,7 +172,7 @@ fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) ->
     let Some((inputs, lut)) = inputs(function, inst) else { return false };
     for (i, input) in inputs.iter().enumerate() {
         let Some(reg) = input.as_reg() else { continue };
-        let Some(inner) = def_use.single_use_def(function, reg).filter(|m| function.insts[*m].op == Op::LOP3) else {
+        let Some(inner) = def_use.single_use_def(function, reg).filter(|m| function[*m].op == Op::LOP3) else {
             continue;
         };
         if !function.arg(inner, Role::Pu).is_null() {
@@ -215,7 +215,7 @@ fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let parts = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
     let given: SmallVec<[Operand; 3]> = parts.into_iter().filter(|o| *o != Operand::zero()).collect();
     let [x, y] = given[..] else { return false };
-    let joins = match (function.insts[inst].op, inputs(function, inst)) {
+    let joins = match (function[inst].op, inputs(function, inst)) {
         (Op::LOP3, Some((inputs, lut))) if function.arg(inst, Role::Pu).is_null() => {
             let table = truth(&[x, y, Operand::zero()], &inputs, lut, None);
             // Rows 0, 2, 4, 6 of the table: neither, y, x, both.

@@ -21,15 +21,15 @@ pub fn fuse(function: &mut Function, def_use: &mut DefUse, high: InstId, fits: F
         if other.iter().any(|word| *word != word.plain()) {
             continue;
         }
-        let before = [low, high].map(|inst| (DefUse::reads(function, inst), function.insts[inst]));
+        let before = [low, high].map(|inst| (DefUse::reads(function, inst), function[inst]));
         let (d, count, carry) = (words_of(function, [low, high]), function.imm(count.into()), Operand::reg(carry));
         let both = [(Role::A, source[0]), (Role::Sh, count)];
         let first = [(Role::D, d[0]), (Role::Pu, carry), (Role::B, other[0])];
         let second = [(Role::D, d[1]), (Role::B, other[1]), (Role::C, source[1]), (Role::Pp, carry)];
         rewrite(function, low, Op::LEA, &[&both[..], &first].concat());
         rewrite(function, high, Op::LEA, &[&both[..], &second].concat());
-        function.insts[high].mods.set(Mod::Hi, value::hi::HI);
-        function.insts[high].mods.set(Mod::X, value::x::X);
+        function[high].mods.set(Mod::Hi, value::hi::HI);
+        function[high].mods.set(Mod::X, value::x::X);
         if fits(function, low) && fits(function, high) {
             for (inst, (reads, _)) in [low, high].into_iter().zip(before) {
                 def_use.set_def(function, inst);
@@ -37,7 +37,7 @@ pub fn fuse(function: &mut Function, def_use: &mut DefUse, high: InstId, fits: F
             }
             return true;
         }
-        (function.insts[low], function.insts[high]) = (before[0].1, before[1].1);
+        (function[low], function[high]) = (before[0].1, before[1].1);
     }
     false
 }

@@ -14,13 +14,13 @@ use crate::tables::{Mod, Mods, Op, Role, value};
 /// Fuses a 64-bit sum with a 64-bit product, at the instruction that adds the high words. Returns
 /// the instruction that added the low words, to be removed.
 pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usize, fits: Fits) -> Option<InstId> {
-    let high = function.blocks[block][at];
+    let high = function[block][at];
     let carry = high_sum(function, high)?;
     let low = def_use.single_use_def(function, carry).filter(|l| low_sum(function, *l))?;
-    let from = function.blocks[block][..at].iter().rposition(|i| *i == low)?;
+    let from = function[block][..at].iter().rposition(|i| *i == low)?;
     let d = function.arg(low, Role::D).as_reg()?;
     let mut read = false;
-    for inst in &function.blocks[block][from + 1..at] {
+    for inst in &function[block][from + 1..at] {
         function.for_each_use(*inst, |reg| read |= reg == d);
     }
     let operands = |role| (function.arg(low, role), function.arg(high, role));
@@ -35,16 +35,16 @@ pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usi
         let Some((fa, fb, mods)) = wide_factors(function, def_use, [one, two], p) else { continue };
         let before = [DefUse::reads(function, low), DefUse::reads(function, high)].concat();
         let (d, c) = ([d, function.arg(high, Role::D).as_reg()?], function.vector(&a));
-        let (d, old) = (function.vector(&d), function.insts[high]);
+        let (d, old) = (function.vector(&d), function[high]);
         let args = [(Role::D, Operand::vector(d)), (Role::A, fa), (Role::B, fb), (Role::C, Operand::vector(c))];
         rewrite(function, high, Op::IMAD_WIDE, &args);
-        function.insts[high].mods = mods;
+        function[high].mods = mods;
         if fits(function, high) {
             def_use.set_def(function, high);
             def_use.update(function, high, &before);
             return Some(low);
         }
-        function.insts[high] = old;
+        function[high] = old;
     }
     None
 }
@@ -62,7 +62,7 @@ fn wide_factors(
         return Some((x, function.imm(1 << places), Mods::default().with(Mod::Sign, sign)));
     }
     let made = function.arg(inst, Role::D).as_vector().map(|v| function.vector_regs(v) == result);
-    let data = function.insts[inst];
+    let data = function[inst];
     let alone = data.op == Op::IMAD_WIDE && made == Some(true) && function.arg(inst, Role::C) == Operand::zero();
     let (a, b) = (function.arg(inst, Role::A), function.arg(inst, Role::B));
     (alone && all_free(function, &[a, b])).then_some((a, b, data.mods))
@@ -89,13 +89,13 @@ pub fn long_sum(function: &mut Function, def_use: &mut DefUse, high: InstId, fit
         else {
             continue;
         };
-        let before = [low, high].map(|inst| (DefUse::reads(function, inst), function.insts[inst]));
+        let before = [low, high].map(|inst| (DefUse::reads(function, inst), function[inst]));
         let second = Operand::reg(function.new_reg(File::P));
         let d = [low, high].map(|inst| function.arg(inst, Role::D));
         let carry = Operand::reg(carry);
         rewrite(function, low, Op::IADD3, &[(Role::D, d[0]), (Role::Pu, carry), (Role::Pv, second)]);
         rewrite(function, high, Op::IADD3, &[(Role::D, d[1]), (Role::Pp, carry), (Role::Pq, second)]);
-        function.insts[high].mods.set(Mod::X, value::x::X);
+        function[high].mods.set(Mod::X, value::x::X);
         for (inst, words) in [(low, l), (high, h)] {
             [Role::A, Role::B, Role::C].into_iter().zip(words).for_each(|(r, o)| function.set_arg(inst, r, o));
         }
@@ -105,7 +105,7 @@ pub fn long_sum(function: &mut Function, def_use: &mut DefUse, high: InstId, fit
             def_use.update(function, high, &before[1].0);
             return true;
         }
-        (function.insts[low], function.insts[high]) = (before[0].1, before[1].1);
+        (function[low], function[high]) = (before[0].1, before[1].1);
     }
     false
 }
@@ -181,13 +181,13 @@ fn three(function: &Function, one: Operand, [two, three]: [Operand; 2]) -> Optio
 fn pair(function: &Function, (low, high): (Operand, Operand)) -> Option<[VReg; 2]> {
     let regs = [low.as_reg()?, high.as_reg()?];
     let plain = low == low.plain() && high == high.plain() && regs[0] != regs[1];
-    let general = |r: &VReg| is_free(function, *r) && function.regs[*r].file == File::R;
+    let general = |r: &VReg| is_free(function, *r) && function[*r].file == File::R;
     (plain && regs.iter().all(general)).then_some(regs)
 }
 
 /// The carry of an unguarded sum of high words with a single carry.
 pub fn high_sum(function: &Function, inst: InstId) -> Option<VReg> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if data.op != Op::IADD3 {
         return None;
     }
@@ -204,7 +204,7 @@ pub fn high_sum(function: &Function, inst: InstId) -> Option<VReg> {
 
 /// Whether an instruction is an unguarded sum of two words with one carry-out and no carry-in.
 pub fn low_sum(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     data.op == Op::IADD3
         && data.guard.is_null()
         && data.mods.get(Mod::X) != value::x::X

@@ -33,8 +33,8 @@ pub fn run(cx: &mut PassCx) {
     for block in &cfg.rpo {
         let mut gone = Vec::new();
         let crowded = predicates::is_crowded(function, &def_use, *block);
-        for i in 0..function.blocks[*block].len() {
-            let inst = function.blocks[*block][i];
+        for i in 0..function[*block].len() {
+            let inst = function[*block][i];
             instruction(function, &mut def_use, inst, fits);
             choices::fold(function, &mut def_use, (*block, i), fits);
             while extremes::fuse(function, &mut def_use, (*block, i), fits) {}
@@ -47,13 +47,13 @@ pub fn run(cx: &mut PassCx) {
             }
         }
         if !gone.is_empty() {
-            function.blocks[*block].retain(|inst| !gone.contains(inst));
+            function[*block].retain(|inst| !gone.contains(inst));
         }
     }
 }
 
 fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits: Fits) {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     if op.has(Prop::Pure) || takes_zeros(op) {
         let before = DefUse::reads(function, inst);
         order(function, def_use, inst, fits);
@@ -62,7 +62,7 @@ fn instruction(function: &mut Function, def_use: &mut DefUse, inst: InstId, fits
         shift::upper_half(function, def_use, inst, fits);
         def_use.update(function, inst, &before);
     }
-    if !op.has(Prop::Pure) || !function.insts[inst].guard.is_null() {
+    if !op.has(Prop::Pure) || !function[inst].guard.is_null() {
         return;
     }
     // Each step leaves fewer instructions, so the loop ends.
@@ -93,7 +93,7 @@ fn is_product(op: Op) -> bool {
 
 /// Whether RZ may replace an operand of `words` zero words in an impure operation.
 fn takes_zero(function: &Function, inst: InstId, at: usize, words: usize) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let role = &op.info().roles[at];
     match role.width {
         // For an A or B operand ptxas writes RZ only in place of a single register.
@@ -103,7 +103,7 @@ fn takes_zero(function: &Function, inst: InstId, at: usize, words: usize) -> boo
         // The compare and swap values are in adjacent registers, and ptxas never uses RZ for
         // several elements.
         Width::Size if op.has(Prop::ReadsMemory) => {
-            let several = Mod::Size.text(function.insts[inst].mods.get(Mod::Size)).contains('x');
+            let several = Mod::Size.text(function[inst].mods.get(Mod::Size)).contains('x');
             let swaps = op.role_index(Role::C).is_some() && !function.arg(inst, Role::C).is_null();
             !swaps && (words == 1 || words == 2 && !several)
         }
@@ -116,7 +116,7 @@ fn takes_zero(function: &Function, inst: InstId, at: usize, words: usize) -> boo
 
 /// Whether swapping the first two sources leaves the results unchanged.
 pub(super) fn swaps(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     op.has(Prop::Commutative) && !says_which(function, inst) || op == Op::LOP3
 }
 
@@ -137,13 +137,13 @@ fn order(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
 pub(super) fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand) {
     function.set_arg(inst, Role::A, b);
     function.set_arg(inst, Role::B, a);
-    let mods = &mut function.insts[inst].mods;
+    let mods = &mut function[inst].mods;
     let (of_a, of_b) = (mods.get(Mod::SwzA), mods.get(Mod::SwzB));
     if of_a != of_b {
         mods.set(Mod::SwzA, of_b);
         mods.set(Mod::SwzB, of_a);
     }
-    if function.insts[inst].op == Op::LOP3 {
+    if function[inst].op == Op::LOP3 {
         let lut = function.imm_value(function.arg(inst, Role::Lut)).unwrap_or(0);
         let swapped = function.imm(table_in_order(lut, &[1, 0]));
         function.set_arg(inst, Role::Lut, swapped);
@@ -152,7 +152,7 @@ pub(super) fn swap(function: &mut Function, inst: InstId, a: Operand, b: Operand
 
 /// Replaces registers with constant values by RZ or an immediate where the target encodes it.
 fn forward(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let pure = op.has(Prop::Pure);
     for (i, role) in op.info().roles.iter().enumerate() {
         let old = function.args(inst)[i];
@@ -194,7 +194,7 @@ fn forward(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
 
 /// The ones that an inverted zero adds to a sum: the high word of what is subtracted.
 fn ones(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand) -> Option<u64> {
-    let inverted = function.insts[inst].op == Op::IADD3 && operand == operand.plain().inverted();
+    let inverted = function[inst].op == Op::IADD3 && operand == operand.plain().inverted();
     let zero = def_use.known(function, operand.plain()) == Some(0);
     (inverted && zero).then_some(u64::from(u32::MAX))
 }
@@ -202,14 +202,14 @@ fn ones(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand) -
 /// Folds negations and absolute values of floats, which are sums with -0, into operand modifiers of
 /// arithmetic.
 fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     if !matches!(
         op,
         Op::DADD | Op::DMUL | Op::DFMA | Op::DSETP | Op::FADD | Op::FMUL | Op::FFMA | Op::FMNMX | Op::FSETP
     ) {
         return;
     }
-    if function.insts[inst].mods.get(Mod::Xorsign) != 0 {
+    if function[inst].mods.get(Mod::Xorsign) != 0 {
         // The sign of the result is made from those of the sources, whatever their magnitudes are.
         return;
     }
@@ -240,14 +240,14 @@ fn signed(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand)
     let mut regs = Vec::new();
     function.for_each_reg(operand, |reg| regs.push(reg));
     let maker = def_use.def_of(function, *regs.first()?)?;
-    let data = &function.insts[maker];
+    let data = &function[maker];
     let result = function.arg(maker, Role::D);
     let mut made = Vec::new();
     function.for_each_reg(result, |reg| made.push(reg));
     let wide = matches!(operand.kind(), Kind::Vector(_));
     let fitting = made == regs && data.op == if wide { Op::DADD } else { Op::FADD };
     // If the copy flushes subnormals, the user must flush them too.
-    let flushes = |i: InstId| function.insts[i].mods.get(Mod::Ftz) != 0;
+    let flushes = |i: InstId| function[i].mods.get(Mod::Ftz) != 0;
     let others = data.mods.iter().any(|(kind, _)| kind != Mod::Ftz);
     if !fitting || others || flushes(maker) && !flushes(inst) {
         return None;
@@ -283,7 +283,7 @@ pub use shift::{half_of, right as shift_right};
 /// Folds sums and products with constant operands; returns whether the instruction changed.
 fn fold(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let result = function.arg(inst, Role::D);
-    let source = match function.insts[inst].op {
+    let source = match function[inst].op {
         Op::IADD3 if fuse::is_plain_sum(function, inst) => {
             let Some((terms, bias)) = fuse::terms(function, def_use, inst) else { return false };
             match (terms.as_slice(), bias) {
@@ -292,7 +292,7 @@ fn fold(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
                 _ => return false,
             }
         }
-        Op::IMAD if function.insts[inst].mods.get(Mod::X) != value::x::X => {
+        Op::IMAD if function[inst].mods.get(Mod::X) != value::x::X => {
             let known = |role| def_use.known(function, function.arg(inst, role));
             match (known(Role::A), known(Role::B), known(Role::C)) {
                 (Some(a), Some(b), Some(c)) => function.imm(a.wrapping_mul(b).wrapping_add(c).into()),
@@ -345,8 +345,8 @@ fn extended(function: &Function, def_use: &DefUse, inst: InstId) -> Option<Opera
     };
     let source = function.arg(inst, Role::A);
     let maker = def_use.def_of(function, source.as_reg().filter(|_| source == source.plain())?)?;
-    let alone = function.insts[inst].mods.iter().next().is_none() && is_pure(function, maker);
-    let masks = function.insts[maker].op == Op::LOP3 && function.arg(maker, Role::Pp).is_null();
+    let alone = function[inst].mods.iter().next().is_none() && is_pure(function, maker);
+    let masks = function[maker].op == Op::LOP3 && function.arg(maker, Role::Pp).is_null();
     let table = function.imm_value(function.arg(maker, Role::Lut)) == Some(LUT_AND.into());
     let masked = function.arg(maker, Role::C) == Operand::zero() && table;
     let mask = [Role::A, Role::B].into_iter().find_map(|role| def_use.known(function, function.arg(maker, role)))?;
@@ -355,7 +355,7 @@ fn extended(function: &Function, def_use: &DefUse, inst: InstId) -> Option<Opera
 
 /// The value of a PRMT of constants with a byte selector.
 fn permuted(function: &Function, def_use: &DefUse, inst: InstId) -> Option<u32> {
-    if function.insts[inst].mods.iter().next().is_some() {
+    if function[inst].mods.iter().next().is_some() {
         return None;
     }
     let known = |role| def_use.known(function, function.arg(inst, role));

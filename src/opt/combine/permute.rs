@@ -55,18 +55,18 @@ fn pack(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> 
     };
     let maker = |half: Operand| def_use.single_use_def(function, half.as_reg()?);
     let Some((one, two)) = maker(low).zip(maker(high)).filter(|_| low == same && high == also) else { return false };
-    let (first, second) = (function.insts[one], function.insts[two]);
+    let (first, second) = (function[one], function[two]);
     if !is_half(function, one) || !is_half(function, two) || first.mods != second.mods {
         return false;
     }
-    let old = function.insts[inst];
+    let old = function[inst];
     let [d, low, high] = [function.arg(inst, Role::D), function.arg(one, Role::B), function.arg(two, Role::B)];
     rewrite(function, inst, Op::F2FP, &[(Role::D, d), (Role::A, high), (Role::B, low)]);
-    function.insts[inst].mods = first.mods;
+    function[inst].mods = first.mods;
     if fits(function, inst) {
         return true;
     }
-    function.insts[inst] = old;
+    function[inst] = old;
     false
 }
 
@@ -81,7 +81,7 @@ fn all_free(function: &Function, bytes: &[Byte]) -> bool {
 
 /// Whether an instruction converts one float to the low half of a word.
 fn is_half(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let free = function.arg(inst, Role::B).as_reg().is_some_and(|reg| is_free(function, reg));
     let floats = data.mods.iter().all(|(kind, of)| match kind {
         Mod::Pack | Mod::Src => false,
@@ -114,7 +114,7 @@ fn put(function: &mut Function, inst: InstId, bytes: [Byte; 4], fits: Fits) -> b
         let second = if source == sources[0] { 0 } else { 4 };
         selector | (second + at + if sign { SIGN } else { 0 }) << (4 * i)
     });
-    let (d, old) = (function.arg(inst, Role::D), function.insts[inst]);
+    let (d, old) = (function.arg(inst, Role::D), function[inst]);
     if selector == WHOLE {
         rewrite(function, inst, Op::MOV, &[(Role::D, d), (Role::A, sources[0])]);
         return true;
@@ -125,13 +125,13 @@ fn put(function: &mut Function, inst: InstId, bytes: [Byte; 4], fits: Fits) -> b
     if fits(function, inst) {
         return true;
     }
-    function.insts[inst] = old;
+    function[inst] = old;
     false
 }
 
 /// The bytes of a PRMT with a constant selector.
 fn permuted(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if data.op != Op::PRMT || data.mods.get(Mod::Prmt) != value::prmt::NONE {
         return None;
     }
@@ -150,7 +150,7 @@ fn permuted(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
 
 /// The bytes of an instruction that moves or clears whole bytes.
 fn moved(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
-    match function.insts[inst].op {
+    match function[inst].op {
         Op::PRMT => permuted(function, inst),
         Op::SHF => shifted(function, inst),
         Op::LOP3 => masked(function, inst),
@@ -160,7 +160,7 @@ fn moved(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
 
 /// A shift of a word by whole bytes.
 fn shifted(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let count =
         function.word_value(function.arg(inst, Role::B)).filter(|count| count % 8 == 0 && *count < u32::BITS)? / 8;
     let (left, high) = (data.mods.get(Mod::Dir) == value::dir::L, data.mods.get(Mod::Hi) != 0);

@@ -27,9 +27,9 @@ const FEW: usize = 6;
 /// of masks, where each row is combined with each column.
 pub fn is_crowded(function: &Function, def_use: &DefUse, block: Block) -> bool {
     let mut read: SmallVec<[VReg; 16]> = SmallVec::new();
-    for inst in function.blocks[block].iter().filter(|inst| function.insts[**inst].op == Op::PLOP3) {
+    for inst in function[block].iter().filter(|inst| function[**inst].op == Op::PLOP3) {
         function.for_each_use(*inst, |reg| {
-            let compared = def_use.def_of(function, reg).is_some_and(|maker| function.insts[maker].op == Op::ISETP);
+            let compared = def_use.def_of(function, reg).is_some_and(|maker| function[maker].op == Op::ISETP);
             if compared && read.len() <= FEW && def_use.uses(reg) > 1 && !read.contains(&reg) {
                 read.push(reg);
             }
@@ -41,11 +41,11 @@ pub fn is_crowded(function: &Function, def_use: &DefUse, block: Block) -> bool {
 /// Fuses definitions of its inputs into a PLOP3, which may become a comparison; in a `crowded`
 /// block also comparisons that others read.
 pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, usize), crowded: bool, fits: Fits) {
-    let inst = function.blocks[block][at];
-    if function.insts[inst].op != Op::PLOP3 {
+    let inst = function[block][at];
+    if function[inst].op != Op::PLOP3 {
         return;
     }
-    let here = |function: &Function, maker: InstId| function.blocks[block][..at].iter().rposition(|i| *i == maker);
+    let here = |function: &Function, maker: InstId| function[block][..at].iter().rposition(|i| *i == maker);
     while merge(function, def_use, inst, here, fits) {}
     compare(function, def_use, inst, (here, crowded), fits);
 }
@@ -53,7 +53,7 @@ pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
 /// Inputs of an unguarded PLOP3 with one result, and its table over them.
 fn logic(function: &Function, inst: InstId) -> Option<(Leaves, u64)> {
     let lut = function.imm_value(function.arg(inst, Role::Lut))?;
-    let alone = function.insts[inst].op == Op::PLOP3 && is_pure(function, inst);
+    let alone = function[inst].op == Op::PLOP3 && is_pure(function, inst);
     let inputs = INPUTS.map(|role| function.arg(inst, role));
     let known = |o: &Operand| o.as_reg().is_some_and(|reg| is_free(function, reg)) || o.kind() == Kind::Zero;
     if !alone || !function.arg(inst, Role::Pv).is_null() || !inputs.iter().all(known) {
@@ -74,7 +74,7 @@ fn logic(function: &Function, inst: InstId) -> Option<(Leaves, u64)> {
 
 /// The result of a PLOP3 that is one of its inputs, as it is or inverted, and that input.
 pub fn as_input(function: &Function, inst: InstId) -> Option<(VReg, Operand)> {
-    if function.insts[inst].op != Op::PLOP3 {
+    if function[inst].op != Op::PLOP3 {
         return None;
     }
     let (leaves, table) = logic(function, inst)?;
@@ -85,7 +85,7 @@ pub fn as_input(function: &Function, inst: InstId) -> Option<(VReg, Operand)> {
         0b01 => Operand::reg(leaf).inverted(),
         _ => return None,
     };
-    (function.regs[d].file == function.regs[leaf].file).then_some((d, input))
+    (function[d].file == function[leaf].file).then_some((d, input))
 }
 
 /// The truth table of a function of leaves.
@@ -143,7 +143,7 @@ fn put(function: &mut Function, def_use: &mut DefUse, inst: InstId, leaves: &[VR
     let unread = INPUTS.len() - leaves.len();
     // Rows in which the unread inputs, which are true, are false do not occur.
     let lut = (0..8u64).fold(0, |lut, row| lut | (table >> (row >> unread) & 1) << row);
-    let (before, old) = (DefUse::reads(function, inst), function.insts[inst]);
+    let (before, old) = (DefUse::reads(function, inst), function[inst]);
     let lut = function.imm(lut);
     let mut args: SmallVec<[(Role, Operand); 6]> = INPUTS.iter().map(|role| (*role, Operand::always())).collect();
     args.iter_mut().zip(leaves).for_each(|(arg, leaf)| arg.1 = Operand::reg(*leaf));
@@ -155,7 +155,7 @@ fn put(function: &mut Function, def_use: &mut DefUse, inst: InstId, leaves: &[VR
     if fitting {
         def_use.update(function, inst, &before);
     } else {
-        function.insts[inst] = old;
+        function[inst] = old;
     }
     fitting
 }
@@ -173,7 +173,7 @@ fn compare(
     let [first, second] = leaves[..] else { return };
     let mut found: SmallVec<[(usize, InstId, VReg, u64); 2]> = SmallVec::new();
     for (made, other) in [(first, second), (second, first)] {
-        let again = |maker: &InstId| crowded && function.insts[*maker].op == Op::ISETP;
+        let again = |maker: &InstId| crowded && function[*maker].op == Op::ISETP;
         let maker = def_use.def_of(function, made).filter(|m| def_use.uses(made) == 1 || again(m));
         let Some(maker) = maker.filter(|m| is_comparison(function, *m)) else { continue };
         let Some(place) = here(function, maker) else { continue };
@@ -182,9 +182,9 @@ fn compare(
     found.sort_unstable_by_key(|found| std::cmp::Reverse(found.0));
     for (_, maker, other, table) in found {
         let Some(joint) = joint(table) else { continue };
-        let (before, old) = (DefUse::reads(function, inst), function.insts[inst]);
+        let (before, old) = (DefUse::reads(function, inst), function[inst]);
         let d = function.arg(inst, Role::Pu);
-        let data = function.insts[maker];
+        let data = function[maker];
         let Some(mods) = joint.mods(data.op, data.mods) else { continue };
         let input = Operand::reg(other);
         let input = if joint.other { input } else { input.inverted() };
@@ -196,18 +196,18 @@ fn compare(
         }
         args.extend([(Role::Pu, d), (Role::Pp, input)]);
         rewrite(function, inst, data.op, &args);
-        function.insts[inst].mods = mods;
+        function[inst].mods = mods;
         if fits(function, inst) {
             return def_use.update(function, inst, &before);
         }
-        function.insts[inst] = old;
+        function[inst] = old;
     }
 }
 
 /// Whether an instruction is a comparison of free registers with one result and no predicate to
 /// combine it with.
 pub fn is_comparison(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     let input = || function.arg(inst, Role::Pp);
     let mut free = true;
     function.for_each_use(inst, |reg| free &= is_free(function, reg));
@@ -215,7 +215,7 @@ pub fn is_comparison(function: &Function, inst: InstId) -> bool {
         && free
         && function.arg(inst, Role::Pv).is_null()
         && (input().is_null() || input() == Operand::always())
-        && function.insts[inst].mods.get(Mod::Bool) == value::bool::AND
+        && function[inst].mods.get(Mod::Bool) == value::bool::AND
 }
 
 /// How a comparison is combined with another predicate: the operation, and whether each is taken as

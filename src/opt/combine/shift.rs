@@ -28,7 +28,7 @@ enum Shift {
 
 /// The kind and the constant amount of a shift that clamps its amount.
 fn shift(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Shift, u32)> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if data.op != Op::SHF || data.mods.get(Mod::Wrap) != 0 {
         return None;
     }
@@ -48,7 +48,7 @@ fn shift(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Shift, 
 /// The word of an unguarded shift to the right that fills with zeros, and by how much.
 pub fn right(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(Operand, u32)> {
     match shift(function, def_use, inst)? {
-        (Shift::RightHigh, count) if function.insts[inst].guard.is_null() => Some((function.arg(inst, Role::C), count)),
+        (Shift::RightHigh, count) if function[inst].guard.is_null() => Some((function.arg(inst, Role::C), count)),
         _ => None,
     }
 }
@@ -99,15 +99,15 @@ pub fn half_of(function: &Function, def_use: &DefUse, half: Operand) -> Option<O
 pub fn upper_half(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let half = function.arg(inst, Role::B);
     let low = value::swz_b::H0_H0;
-    if function.insts[inst].op != Op::HADD2_F32 || function.insts[inst].mods.get(Mod::SwzB) != low {
+    if function[inst].op != Op::HADD2_F32 || function[inst].mods.get(Mod::SwzB) != low {
         return;
     }
     let Some(whole) = half_of(function, def_use, half) else { return };
     function.set_arg(inst, Role::B, whole);
-    function.insts[inst].mods.set(Mod::SwzB, value::swz_b::H1_H1);
+    function[inst].mods.set(Mod::SwzB, value::swz_b::H1_H1);
     if !fits(function, inst) {
         function.set_arg(inst, Role::B, half);
-        function.insts[inst].mods.set(Mod::SwzB, low);
+        function[inst].mods.set(Mod::SwzB, low);
     }
 }
 
@@ -137,7 +137,7 @@ fn copy(function: &mut Function, inst: InstId, source: Operand) -> bool {
 fn put(function: &mut Function, inst: InstId, kind: Shift, [a, c]: [Operand; 2], count: u32) -> bool {
     let (d, count) = (function.arg(inst, Role::D), function.imm(count.into()));
     rewrite(function, inst, Op::SHF, &[(Role::D, d), (Role::A, a), (Role::B, count), (Role::C, c)]);
-    let mods = &mut function.insts[inst].mods;
+    let mods = &mut function[inst].mods;
     let (dir, itype, high) = match kind {
         Shift::Left => (value::dir::L, value::itype::U32, false),
         Shift::RightHighSigned => (value::dir::R, value::itype::S32, true),
@@ -171,7 +171,7 @@ pub fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId, parts: [O
     }
     let (d, count) = (function.arg(inst, Role::D), function.imm(left.2.into()));
     rewrite(function, inst, Op::SHF, &[(Role::D, d), (Role::A, y), (Role::B, count), (Role::C, x)]);
-    let mods = &mut function.insts[inst].mods;
+    let mods = &mut function[inst].mods;
     mods.set(Mod::Dir, value::dir::L);
     mods.set(Mod::Wrap, value::wrap::W);
     mods.set(Mod::Itype, value::itype::U32);

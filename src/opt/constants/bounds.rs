@@ -14,7 +14,7 @@ const DEEPEST: u32 = 4;
 
 /// The carry of a sum of words, if it is never set.
 pub fn clear_carry(function: &Function, def_use: &DefUse, inst: InstId) -> Option<VReg> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let carry = function.arg(inst, Role::Pu).as_reg()?;
     let low = data.op == Op::IADD3 && data.mods.get(Mod::X) != value::x::X && function.arg(inst, Role::Pv).is_null();
     let most = |role| most(function, def_use, function.arg(inst, role), DEEPEST);
@@ -25,14 +25,14 @@ pub fn clear_carry(function: &Function, def_use: &DefUse, inst: InstId) -> Optio
 /// Makes a sum that takes a carry that is never set one that takes none. An inverted term stays:
 /// the sum that takes no carry has a negated one in its place.
 pub fn drop_carry_in(function: &mut Function, inst: InstId) {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if data.op != Op::IADD3 || data.mods.get(Mod::X) != value::x::X {
         return;
     }
     let arg = |role| function.arg(inst, role);
     let never = arg(Role::Pp) == Operand::never() && (arg(Role::Pq).is_null() || arg(Role::Pq) == Operand::never());
     if never && [Role::A, Role::B, Role::C].map(arg).iter().all(|term| *term == term.plain()) {
-        function.insts[inst].mods.set(Mod::X, 0);
+        function[inst].mods.set(Mod::X, 0);
         function.set_arg(inst, Role::Pp, Operand::NULL);
         function.set_arg(inst, Role::Pq, Operand::NULL);
     }
@@ -57,9 +57,9 @@ fn most(function: &Function, def_use: &DefUse, operand: Operand, depth: u32) -> 
     if let Some((high, count)) = combine::shift_right(function, def_use, maker) {
         return Some(of(high).checked_shr(count).unwrap_or(0));
     }
-    Some(match function.insts[maker].op {
+    Some(match function[maker].op {
         Op::LOP3 if is_and(function, def_use, maker) => of(arg(Role::A)).min(of(arg(Role::B))),
-        Op::SGXT if function.insts[maker].mods.get(U32.0) == U32.1 => {
+        Op::SGXT if function[maker].mods.get(U32.0) == U32.1 => {
             let width = def_use.known(function, arg(Role::B)).unwrap_or(u32::BITS);
             of(arg(Role::A)).min((1u64 << width.min(u32::BITS)) - 1)
         }

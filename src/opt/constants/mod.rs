@@ -27,7 +27,7 @@ pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let def_use = cx.take_def_use();
     let function = &mut *cx.function;
-    let truth = table(function.regs.len());
+    let truth = table(function.regs().len());
     let reached = BlockSet::new(function.block_limit());
     let mut pass = Pass { def_use, truth, reached, closed: BTreeSet::new(), decided: Vec::new(), clear: Vec::new() };
     pass.reached.insert(function.entry());
@@ -83,8 +83,8 @@ impl Pass {
 
     /// Replaces PHIs that have one value.
     fn inputs(&mut self, function: &mut Function, cfg: &Cfg, block: Block) {
-        let insts = &function.blocks[block];
-        let phis: Vec<InstId> = insts.iter().copied().take_while(|i| function.insts[*i].op == Op::PHI).collect();
+        let insts = &function[block];
+        let phis: Vec<InstId> = insts.iter().copied().take_while(|i| function[*i].op == Op::PHI).collect();
         let sources: Vec<Block> = cfg.preds[block].iter().copied().filter(|p| self.open(cfg, *p, block)).collect();
         let mut copies = Vec::new();
         for phi in &phis {
@@ -103,7 +103,7 @@ impl Pass {
             self.copy(function, *phi, d, *one);
         }
         let moved = kept.into_iter().chain(copies.iter().map(|(phi, _)| *phi));
-        function.blocks[block].splice(0..phis.len(), moved.collect::<Vec<_>>());
+        function[block].splice(0..phis.len(), moved.collect::<Vec<_>>());
     }
 
     /// The value that all inputs of a PHI have; `None` if they differ, or if one is not known yet.
@@ -129,7 +129,7 @@ impl Pass {
 
     /// Makes an instruction a copy of a register; what is known of it is known of its result.
     fn copy(&mut self, function: &mut Function, inst: InstId, d: Operand, source: Operand) {
-        let reg = d.as_reg().filter(|reg| function.regs[*reg].file == File::R);
+        let reg = d.as_reg().filter(|reg| function[*reg].file == File::R);
         let known = reg.and_then(|_| self.def_use.known(function, source));
         match known {
             Some(bits) => {
@@ -147,7 +147,7 @@ impl Pass {
     /// What is known of a predicate operand.
     fn truth(&self, function: &Function, operand: Operand) -> Option<bool> {
         match operand.kind() {
-            Kind::Reg(reg) if function.regs[reg].file == File::P => Some(self.truth[reg]? != operand.not()),
+            Kind::Reg(reg) if function[reg].file == File::P => Some(self.truth[reg]? != operand.not()),
             Kind::Zero if operand == Operand::always() => Some(true),
             Kind::Zero if operand == Operand::never() => Some(false),
             _ => None,
@@ -156,10 +156,10 @@ impl Pass {
 
     /// Computes what is constant in a block.
     fn body(&mut self, function: &mut Function, block: Block) {
-        let insts = std::mem::take(&mut function.blocks[block]);
+        let insts = std::mem::take(&mut function[block]);
         let mut out = Vec::with_capacity(insts.len());
         for inst in insts {
-            let op = function.insts[inst].op;
+            let op = function[inst].op;
             if op == Op::PHI || op.has(Prop::Terminator) {
                 out.push(inst);
                 continue;
@@ -182,7 +182,7 @@ impl Pass {
                 self.clear.push(inst);
             }
         }
-        function.blocks[block] = out;
+        function[block] = out;
     }
 
     /// A shuffle names its lane and its segments itself where they are constants, as lowering has
@@ -227,13 +227,13 @@ impl Pass {
 
     /// Takes away a guard that is known to hold; returns whether the instruction stays.
     fn executes(&mut self, function: &mut Function, inst: InstId) -> bool {
-        let (guard, op) = (function.insts[inst].guard, function.insts[inst].op);
+        let (guard, op) = (function[inst].guard, function[inst].op);
         let Some(truth) = guard.as_reg().and_then(|_| self.truth(function, guard)) else { return true };
         if op.has(Prop::Convergent) || op.has(Prop::Control) {
             return true;
         }
         if truth {
-            function.insts[inst].guard = Operand::NULL;
+            function[inst].guard = Operand::NULL;
             function.set_olds(inst, &[]);
         }
         truth
@@ -248,7 +248,7 @@ impl Pass {
         let mut copies = Vec::with_capacity(results.len());
         for (d, old) in results.into_iter().zip(olds) {
             let copy = function.make(Op::COPY);
-            function.insts[copy].line = function.insts[inst].line;
+            function[copy].line = function[inst].line;
             self.copy(function, copy, Operand::reg(d), Operand::reg(old));
             copies.push(copy);
         }
@@ -275,7 +275,7 @@ impl Pass {
             }
             Value::Pair([low, high], bits) => {
                 let second = function.make(Op::MOV);
-                function.insts[second].line = function.insts[inst].line;
+                function[second].line = function[inst].line;
                 let [less, more] = [bits as u32, (bits >> 32) as u32].map(|bits| constant(function, bits));
                 rewrite(function, inst, Op::MOV, &[(Role::D, Operand::reg(low)), (Role::A, less)]);
                 function.set_arg(second, Role::D, Operand::reg(high));
@@ -289,17 +289,17 @@ impl Pass {
     /// Removes the branches of a block that are never taken.
     fn branches(&mut self, function: &mut Function, cfg: &Cfg, block: Block) {
         let mut at = function.first_terminator(block);
-        while let Some(inst) = function.blocks[block].get(at).copied() {
-            let guard = function.insts[inst].guard;
+        while let Some(inst) = function[block].get(at).copied() {
+            let guard = function[inst].guard;
             let truth = guard.as_reg().and_then(|_| self.truth(function, guard));
             self.decided.extend(truth.map(|_| inst));
             match truth {
                 Some(true) => {
-                    function.insts[inst].guard = Operand::NULL;
-                    function.blocks[block].truncate(at + 1);
+                    function[inst].guard = Operand::NULL;
+                    function[block].truncate(at + 1);
                 }
                 Some(false) => {
-                    function.blocks[block].remove(at);
+                    function[block].remove(at);
                     continue;
                 }
                 None => {}
@@ -318,11 +318,11 @@ impl Pass {
 /// Drops the blocks that nothing reaches, and the inputs of PHIs from edges that are never taken.
 fn close(function: &mut Function) {
     let cfg = Cfg::new(function);
-    function.layout.retain(|block| cfg.reachable(*block));
-    for block in function.layout.clone() {
-        for at in 0..function.blocks[block].len() {
-            let phi = function.blocks[block][at];
-            if function.insts[phi].op != Op::PHI {
+    function.layout_mut().retain(|block| cfg.reachable(*block));
+    for block in function.layout().to_vec() {
+        for at in 0..function[block].len() {
+            let phi = function[block][at];
+            if function[phi].op != Op::PHI {
                 break;
             }
             let args = function.args(phi);
@@ -332,8 +332,8 @@ fn close(function: &mut Function) {
             kept.extend(args[1..].chunks(2).filter(stays).flatten());
             if kept.len() < args.len() {
                 let new = function.make_with(Op::PHI, &kept);
-                function.insts[new].line = function.insts[phi].line;
-                function.insts[phi] = function.insts[new];
+                function[new].line = function[phi].line;
+                function[phi] = function[new];
             }
         }
     }

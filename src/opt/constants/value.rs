@@ -35,7 +35,7 @@ pub fn of(
     inst: InstId,
 ) -> Option<Value> {
     let from = Sources { function, def_use, truth, inst };
-    match function.insts[inst].op {
+    match function[inst].op {
         Op::SEL => from.select(),
         Op::ISETP => from.compare_words(),
         Op::FSETP => from.compare(&[Mod::Cmp, Mod::Bool, Mod::Ftz], |role| from.float(role).map(f64::from)),
@@ -56,12 +56,12 @@ impl Sources<'_> {
     }
 
     fn modifier(&self, kind: Mod) -> u8 {
-        self.function.insts[self.inst].mods.get(kind)
+        self.function[self.inst].mods.get(kind)
     }
 
     /// Whether no other modifier than these is set.
     fn only(&self, kinds: &[Mod]) -> Option<()> {
-        let mods = &self.function.insts[self.inst].mods;
+        let mods = &self.function[self.inst].mods;
         mods.iter().all(|(kind, value)| value == 0 || kinds.contains(&kind)).then_some(())
     }
 
@@ -146,7 +146,7 @@ impl Sources<'_> {
     fn compare_words(&self) -> Option<Value> {
         self.only(&[Mod::Cmp, Mod::Bool, Mod::Sign])?;
         let (a, b) = (self.word(Role::A)?, self.word(Role::B)?);
-        self.condition(holds_of_words(&self.function.insts[self.inst].mods, a, b)?)
+        self.condition(holds_of_words(&self.function[self.inst].mods, a, b)?)
     }
 
     fn compare(&self, kinds: &[Mod], source: impl Fn(Role) -> Option<f64>) -> Option<Value> {
@@ -230,7 +230,7 @@ impl Sources<'_> {
     fn float_sum(&self) -> Option<Value> {
         self.only(&[Mod::Ftz])?;
         let (a, b) = (self.float(Role::A)?, self.float(Role::B)?);
-        let result = match self.function.insts[self.inst].op {
+        let result = match self.function[self.inst].op {
             Op::FADD => a + b,
             Op::FMUL => a * b,
             _ => a.mul_add(b, self.float(Role::C)?),
@@ -241,7 +241,7 @@ impl Sources<'_> {
     fn double_sum(&self) -> Option<Value> {
         self.only(&[])?;
         let (a, b) = (self.double(Role::A)?, self.double(Role::B)?);
-        let result = match self.function.insts[self.inst].op {
+        let result = match self.function[self.inst].op {
             Op::DADD => a + b,
             Op::DMUL => a * b,
             _ => a.mul_add(b, self.double(Role::C)?),

@@ -11,10 +11,10 @@ const LOW_HALF: u32 = 0xffff;
 
 /// The bits of each register that are read. Loops are walked again until nothing is added.
 pub fn run(function: &Function, insts: &[InstId]) -> SecondaryMap<VReg, u32> {
-    let mut demand: SecondaryMap<VReg, u32> = table(function.regs.len());
+    let mut demand: SecondaryMap<VReg, u32> = table(function.regs().len());
     loop {
         let mut again = false;
-        let mut before: SecondaryMap<VReg, bool> = table(function.regs.len());
+        let mut before: SecondaryMap<VReg, bool> = table(function.regs().len());
         for inst in insts.iter().rev() {
             function.for_each_def(*inst, |reg| before[reg] = true);
             each_read(
@@ -38,14 +38,14 @@ type Demand = SecondaryMap<VReg, u32>;
 
 /// Tells which bits of each register an instruction reads.
 fn each_read(function: &Function, inst: InstId, note: &mut dyn FnMut(VReg, u32, &mut Demand), demand: &mut Demand) {
-    let data = &function.insts[inst];
-    let d = function.arg(inst, Role::D).as_reg().filter(|reg| function.regs[*reg].file == File::R);
+    let data = &function[inst];
+    let d = function.arg(inst, Role::D).as_reg().filter(|reg| function[*reg].file == File::R);
     let narrow = narrow_store(function, inst);
     if narrow.is_none() && (d.is_none() || !is_pure(function, inst) || has_other_results(function, inst)) {
         function.for_each_use(inst, |reg| note(reg, u32::MAX, demand));
         return;
     }
-    let seen = |reg: VReg| function.watched.as_ref().is_some_and(|watched| watched.parts[reg].is_some());
+    let seen = |reg: VReg| function.watched().is_some_and(|watched| watched.parts[reg].is_some());
     let result = d.filter(|reg| is_free(function, *reg) && !seen(*reg)).map_or(u32::MAX, |reg| demand[reg]);
     for at in 0..function.args(inst).len() {
         if function.direction(inst, at) != Direction::Use {
@@ -81,7 +81,7 @@ fn has_other_results(function: &Function, inst: InstId) -> bool {
 
 /// The bits that a store of bytes or halves takes of what it stores.
 fn narrow_store(function: &Function, inst: InstId) -> Option<u32> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if !matches!(data.op, Op::STG | Op::STS | Op::STL | Op::ST) || function.arg(inst, Role::B).as_reg().is_none() {
         return None;
     }

@@ -47,10 +47,10 @@ pub struct Known(SecondaryMap<VReg, Bits>);
 impl Known {
     /// One walk over the instructions in reverse postorder: what goes round a loop is not known.
     pub fn new(function: &Function, insts: &[InstId]) -> Known {
-        let mut known = Known(table(function.regs.len()));
+        let mut known = Known(table(function.regs().len()));
         for inst in insts {
             let Some(reg) = function.arg(*inst, Role::D).as_reg() else { continue };
-            let general = function.regs[reg].file == File::R && function.regs[reg].phys.is_none();
+            let general = function[reg].file == File::R && function[reg].phys.is_none();
             if let Some(bits) = known.result(function, *inst).filter(|_| general) {
                 known.0[reg] = bits;
             }
@@ -78,7 +78,7 @@ impl Known {
     }
 
     fn result(&self, function: &Function, inst: InstId) -> Option<Bits> {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         if !data.guard.is_null() {
             return None;
         }
@@ -145,7 +145,7 @@ impl Known {
 
     /// Shifts of words by a constant that fill with zeros.
     fn shifted(&self, function: &Function, inst: InstId) -> Option<Bits> {
-        let data = &function.insts[inst];
+        let data = &function[inst];
         let count = function.word_value(function.arg(inst, Role::B)).filter(|count| *count < u32::BITS)?;
         let arg = |role| self.operand(function, function.arg(inst, role));
         let (left, high) = (data.mods.get(Mod::Dir) == value::dir::L, data.mods.get(Mod::Hi) != 0);
@@ -167,7 +167,7 @@ impl Known {
 
 /// The most that a load of bytes or halves gives.
 fn loaded(function: &Function, inst: InstId) -> Option<u64> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if !matches!(data.op, Op::LDG | Op::LDS | Op::LDL | Op::LD | Op::LDC) {
         return None;
     }

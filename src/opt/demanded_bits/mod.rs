@@ -22,7 +22,7 @@ use cranelift_entity::SecondaryMap;
 pub fn run(cx: &mut PassCx) {
     let cfg = cx.cfg();
     let function = &mut *cx.function;
-    let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| function.blocks[*block].iter().copied()).collect();
+    let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| function[*block].iter().copied()).collect();
     if !insts.iter().any(|inst| is_candidate(function, *inst)) {
         return;
     }
@@ -56,11 +56,11 @@ fn fold(function: &mut Function, insts: &[InstId], known: &known::Known) {
 
 /// Makes readers of what may go read the operand that it passes on.
 fn remove(function: &mut Function, insts: &[InstId], may_go: impl Fn(&Function, InstId, Operand) -> bool) {
-    let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs.len());
+    let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs().len());
     let mut any = false;
     for inst in insts.iter().filter(|inst| is_candidate(function, **inst)) {
         let Some(d) = function.arg(*inst, Role::D).as_reg() else { continue };
-        let watched = function.watched.as_ref().is_some_and(|watched| watched.parts[d].is_some());
+        let watched = function.watched().is_some_and(|watched| watched.parts[d].is_some());
         for role in [Role::A, Role::B, Role::C] {
             let operand = function.arg(*inst, role);
             let Some(reg) = operand.as_reg().filter(|_| operand == operand.plain()) else { continue };
@@ -77,7 +77,7 @@ fn remove(function: &mut Function, insts: &[InstId], may_go: impl Fn(&Function, 
 
 /// Whether an instruction may pass one of its operands on.
 fn is_candidate(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     match data.op {
         Op::LOP3 => is_pure(function, inst) && function.arg(inst, Role::Pu).is_null() && in_words(function, inst),
         Op::PRMT => is_pure(function, inst) && in_words(function, inst),
@@ -87,12 +87,12 @@ fn is_candidate(function: &Function, inst: InstId) -> bool {
 
 /// Whether the result is a word of a general register.
 fn in_words(function: &Function, inst: InstId) -> bool {
-    function.arg(inst, Role::D).as_reg().is_some_and(|reg| function.regs[reg].file == File::R)
+    function.arg(inst, Role::D).as_reg().is_some_and(|reg| function[reg].file == File::R)
 }
 
 /// The bits of an operand that a candidate passes on in their place.
 fn passed(function: &Function, inst: InstId, operand: Operand) -> u32 {
-    match function.insts[inst].op {
+    match function[inst].op {
         Op::LOP3 => rows(function, inst, |row, result| {
             let at = [Role::A, Role::B, Role::C].into_iter().position(|role| function.arg(inst, role) == operand);
             at.is_none_or(|at| row >> (2 - at) & 1 == result)
@@ -106,7 +106,7 @@ fn passed(function: &Function, inst: InstId, operand: Operand) -> u32 {
 
 /// The bits that a candidate clears.
 fn cleared(function: &Function, inst: InstId) -> u32 {
-    match function.insts[inst].op {
+    match function[inst].op {
         Op::LOP3 => rows(function, inst, |_, result| result == 0),
         _ => bytes(function, inst).map_or(0, |choices| {
             let zero = |role| function.word_value(function.arg(inst, role)) == Some(0);

@@ -83,12 +83,12 @@ struct Facts {
 
 impl Facts {
     fn new(function: &Function, cfg: &Cfg) -> Facts {
-        let regs = function.regs.len();
+        let regs = function.regs().len();
         let mut facts = Facts { maker: table(regs), phis: table(regs), others: table(regs) };
         for block in &cfg.rpo {
-            for inst in &function.blocks[*block] {
+            for inst in &function[*block] {
                 function.for_each_def(*inst, |reg| facts.maker[reg] = Some((*block, *inst)));
-                let readers = if function.insts[*inst].op == Op::PHI { &mut facts.phis } else { &mut facts.others };
+                let readers = if function[*inst].op == Op::PHI { &mut facts.phis } else { &mut facts.others };
                 function.for_each_use(*inst, |reg| readers[reg] += 1);
             }
         }
@@ -101,8 +101,8 @@ impl Facts {
         if cfg.preds[header].len() != 2 {
             return pointers;
         }
-        for low in &function.blocks[header] {
-            if function.insts[*low].op != Op::PHI {
+        for low in &function[header] {
+            if function[*low].op != Op::PHI {
                 break;
             }
             let Some((init, next)) = inputs(function, loops, id, *low) else { continue };
@@ -112,7 +112,7 @@ impl Facts {
             let [Some(first), Some(second)] = now.map(own) else { continue };
             let Some((high, after)) = inputs(function, loops, id, second) else { continue };
             let outside = |reg: VReg| self.maker[reg].is_some_and(|(block, _)| !loops.contains(id, block));
-            let fits = first == *low && function.insts[second].op == Op::PHI && after == nexts[1] && next == nexts[0];
+            let fits = first == *low && function[second].op == Op::PHI && after == nexts[1] && next == nexts[0];
             let init = [init, high];
             if fits && init.into_iter().all(outside) && now.iter().chain(&nexts).all(|reg| is_free(function, *reg)) {
                 pointers.push(Pointer { phis: [first, second], now, next: nexts, init, step, makers });
@@ -130,7 +130,7 @@ impl Facts {
         maker: InstId,
         low: VReg,
     ) -> Option<(Step, Pair, Pair, SmallVec<[InstId; 2]>)> {
-        let data = &function.insts[maker];
+        let data = &function[maker];
         let fixed = |operand: Operand| {
             let mut fixed = true;
             function.for_each_reg(operand, |reg| {
@@ -155,8 +155,8 @@ impl Facts {
         }
         // Nobody else may want the carry, which goes with the step.
         let carry = arg(maker, Role::Pu).as_reg().filter(|carry| self.others[*carry] == 1 && self.phis[*carry] == 0)?;
-        let high = function.blocks[self.maker[low]?.0].iter().copied().find(|inst| {
-            let data = &function.insts[*inst];
+        let high = function[self.maker[low]?.0].iter().copied().find(|inst| {
+            let data = &function[*inst];
             let reads = data.op == Op::IADD3 && data.guard.is_null() && arg(*inst, Role::Pp) == Operand::reg(carry);
             reads && arg(*inst, Role::D).as_reg().is_some()
         })?;
@@ -250,17 +250,17 @@ impl Facts {
                 };
                 let args: Vec<Operand> = function.args(phi).iter().map(|operand| swap(*operand)).collect();
                 let new = function.make_with(Op::PHI, &args);
-                function.blocks[header].insert(0, new);
+                function[header].insert(0, new);
                 self.phis[group.base[word]] += 1;
             }
             makers = advance(function, model, now, next);
         } else {
             let (block, _) = self.maker[model.next[0]].unwrap_or((header, makers[0]));
-            function.blocks[block].retain(|inst| !makers.contains(inst));
+            function[block].retain(|inst| !makers.contains(inst));
         }
-        let phi = |inst: &InstId| function.insts[*inst].op == Op::PHI;
-        let at = function.blocks[header].iter().take_while(|inst| phi(inst)).count();
-        function.blocks[header].splice(at..at, makers);
+        let phi = |inst: &InstId| function[*inst].op == Op::PHI;
+        let at = function[header].iter().take_while(|inst| phi(inst)).count();
+        function[header].splice(at..at, makers);
         (now, next)
     }
 }
@@ -271,9 +271,8 @@ fn advance(function: &mut Function, model: &Pointer, now: Pair, next: Pair) -> S
     let mut made = SmallVec::new();
     for (word, maker) in model.makers.iter().enumerate() {
         let args: SmallVec<[Operand; 8]> = function.args(*maker).into();
-        let new = function.make_with(function.insts[*maker].op, &args);
-        (function.insts[new].mods, function.insts[new].line) =
-            (function.insts[*maker].mods, function.insts[*maker].line);
+        let new = function.make_with(function[*maker].op, &args);
+        (function[new].mods, function[new].line) = (function[*maker].mods, function[*maker].line);
         if let Step::Product(..) = model.step {
             for (role, regs) in [(Role::C, now), (Role::D, next)] {
                 let vector = function.vector(&regs);
@@ -292,7 +291,7 @@ fn advance(function: &mut Function, model: &Pointer, now: Pair, next: Pair) -> S
 
 /// Whether an instruction is an unguarded IMAD.WIDE without carries.
 fn is_product(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let carries = [Role::Pu, Role::Pp].into_iter().any(|role| function.arg(inst, role).as_reg().is_some());
     data.op == Op::IMAD_WIDE && data.guard.is_null() && !carries
 }

@@ -39,15 +39,15 @@ impl Shared {
         let mut names = Names::default();
         for block in &cfg.rpo {
             names.made.drain(..).for_each(|reg| names.of[reg] = None);
-            let insts = std::mem::take(&mut function.blocks[*block]);
+            let insts = std::mem::take(&mut function[*block]);
             let mut out = Vec::with_capacity(insts.len());
             for inst in insts.into_iter().filter(|inst| !self.gone[*inst]) {
-                if function.insts[inst].op != Op::PHI {
+                if function[inst].op != Op::PHI {
                     self.prepare(function, inst, &mut names, &mut out);
                 }
                 out.push(inst);
             }
-            function.blocks[*block] = out;
+            function[*block] = out;
         }
     }
 
@@ -57,7 +57,7 @@ impl Shared {
         function.for_each_use(inst, |reg| wanted.extend(self.from[reg]));
         for Sum { old, init, from } in wanted {
             if names.of[old[0]].is_none() {
-                let new = again(function, init, from, old, function.insts[inst].line);
+                let new = again(function, init, from, old, function[inst].line);
                 // Its index may be one of these too.
                 self.prepare(function, new, names, out);
                 out.push(new);
@@ -79,6 +79,6 @@ fn again(function: &mut Function, init: InstId, from: Pair, old: Pair, line: u32
         let operand = function.arg(init, role).with_vector(vector);
         function.set_arg(new, role, operand);
     }
-    (function.insts[new].mods, function.insts[new].line) = (function.insts[init].mods, line);
+    (function[new].mods, function[new].line) = (function[init].mods, line);
     new
 }

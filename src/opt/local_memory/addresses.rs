@@ -31,10 +31,10 @@ pub struct Addresses {
 impl Addresses {
     /// Finds them, where `insts` lists each definition before its uses.
     pub fn new(function: &Function, def_use: &DefUse, sp: VReg, insts: impl Iterator<Item = InstId>) -> Addresses {
-        let mut found = Addresses { parts: table(function.regs.len()) };
+        let mut found = Addresses { parts: table(function.regs().len()) };
         found.parts[sp] = Some(Part::Low { generic: false, at: Some(0) });
         for inst in insts {
-            let copies = function.insts[inst].op == Op::COPY && function.insts[inst].guard.is_null();
+            let copies = function[inst].op == Op::COPY && function[inst].guard.is_null();
             if copies || is_pure(function, inst) {
                 found.instruction(function, def_use, inst);
             }
@@ -55,7 +55,7 @@ impl Addresses {
 
     fn instruction(&mut self, function: &Function, def_use: &DefUse, inst: InstId) {
         let d = function.arg(inst, Role::D);
-        match function.insts[inst].op {
+        match function[inst].op {
             Op::LDC => self.window(function, inst, d),
             Op::MOV | Op::COPY => {
                 let whole = function.arg(inst, Role::Lanes).is_null();
@@ -63,7 +63,7 @@ impl Addresses {
                     self.set(function, d, part);
                 }
             }
-            Op::IADD3 if function.insts[inst].mods.get(Mod::X) == value::x::X => self.high_sum(function, inst, d),
+            Op::IADD3 if function[inst].mods.get(Mod::X) == value::x::X => self.high_sum(function, inst, d),
             Op::IADD3 => self.low_sum(function, def_use, inst, d),
             Op::IMAD_WIDE => self.product(function, inst, d),
             _ => {}
@@ -71,9 +71,9 @@ impl Addresses {
     }
 
     fn window(&mut self, function: &Function, inst: InstId, d: Operand) {
-        let Some(window) = function.target.info().map(|info| info.local_window) else { return };
+        let Some(window) = function.target().info().map(|info| info.local_window) else { return };
         let Kind::Const { bank: 0, offset } = function.arg(inst, Role::C).kind() else { return };
-        let whole = function.arg(inst, Role::A).is_null() && function.insts[inst].mods.get(Mod::Size) == 0;
+        let whole = function.arg(inst, Role::A).is_null() && function[inst].mods.get(Mod::Size) == 0;
         let at = u32::from(offset).wrapping_sub(window);
         if whole && matches!(at, 0 | 4) {
             self.set(function, d, Part::Window { high: at == 4 });
@@ -146,7 +146,7 @@ impl Addresses {
     /// The place of an access in the frame, if its address is one: whether the address is generic,
     /// and the bytes above the stack pointer, if they are known.
     pub fn of_access(&self, function: &Function, inst: InstId) -> Option<(bool, Option<i64>)> {
-        let op = function.insts[inst].op;
+        let op = function[inst].op;
         let address = function.arg(inst, Role::A);
         let plain = address == address.plain() && function.arg(inst, Role::Ub).is_null();
         let offset = function.arg(inst, Role::Off);

@@ -19,14 +19,14 @@ use addresses::{Addresses, Part};
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    let Some(sp) = cx.function.stack_pointer else {
+    let Some(sp) = cx.function.stack_pointer() else {
         cx.unchanged = true;
         return;
     };
     let cfg = cx.cfg();
     let def_use = cx.def_use();
     let function = &mut *cx.function;
-    let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| &function.blocks[*block]).copied().collect();
+    let insts: Vec<InstId> = cfg.rpo.iter().flat_map(|block| &function[*block]).copied().collect();
     let mut moves = false;
     insts.iter().for_each(|inst| function.for_each_def(*inst, |reg| moves |= reg == sp));
     if moves {
@@ -52,13 +52,13 @@ impl Twins {
     fn insert(function: &mut Function, addresses: &Addresses, sp: VReg, blocks: &[Block]) -> Twins {
         let mut twins = Twins(QuickMap::default());
         for block in blocks {
-            let insts = std::mem::take(&mut function.blocks[*block]);
+            let insts = std::mem::take(&mut function[*block]);
             let mut out = Vec::with_capacity(insts.len());
             for inst in insts {
                 out.push(inst);
                 twins.beside(function, addresses, sp, inst, &mut out);
             }
-            function.blocks[*block] = out;
+            function[*block] = out;
         }
         twins
     }
@@ -72,8 +72,8 @@ impl Twins {
             }
         });
         let Some(low) = low else { return };
-        let line = f.insts[inst].line;
-        let (op, terms) = match f.insts[inst].op {
+        let line = f[inst].line;
+        let (op, terms) = match f[inst].op {
             Op::IADD3 => (Op::IADD3, [Role::A, Role::B, Role::C].map(|role| f.arg(inst, role))),
             Op::IMAD_WIDE => {
                 let base = f.arg(inst, Role::C).as_vector().map(|vector| f.vector_regs(vector)[0]);
@@ -107,14 +107,14 @@ fn add(function: &mut Function, op: Op, args: [Operand; 3], line: u32, out: &mut
     for (role, operand) in [(Role::D, d), (Role::A, args[0]), (Role::B, args[1]), (Role::C, args[2])] {
         function.set_arg(inst, role, operand);
     }
-    function.insts[inst].line = line;
+    function[inst].line = line;
     out.push(inst);
     d
 }
 
 /// Makes a generic access of the frame a local one.
 fn make_local(function: &mut Function, inst: InstId, at: Option<i64>, twins: &Twins, sp: VReg) {
-    let data = function.insts[inst];
+    let data = function[inst];
     let local = match data.op {
         Op::LD if function.arg(inst, Role::Pu).is_null() && function.arg(inst, Role::Pp).is_null() => Op::LDL,
         Op::ST => Op::STL,
@@ -135,12 +135,12 @@ fn make_local(function: &mut Function, inst: InstId, at: Option<i64>, twins: &Tw
     }
     let moved = if local == Op::LDL { Role::D } else { Role::B };
     function.set_arg(new, moved, function.arg(inst, moved));
-    function.insts[new].mods.set(Mod::Size, data.mods.get(Mod::Size));
+    function[new].mods.set(Mod::Size, data.mods.get(Mod::Size));
     // A generic load has a predicate as its first result, which no local one has.
     if let (Op::LDL, Some(old)) = (local, function.olds(inst).last().copied()) {
         function.set_olds(new, &[old]);
     }
-    function.insts[new].guard = data.guard;
-    function.insts[new].line = data.line;
-    function.insts[inst] = function.insts[new];
+    function[new].guard = data.guard;
+    function[new].line = data.line;
+    function[inst] = function[new];
 }

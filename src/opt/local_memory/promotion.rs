@@ -24,7 +24,7 @@ struct Words {
 
 /// Promotes what can be.
 pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blocks: &[Block]) {
-    if !function.above_frame.is_empty() || insts.iter().any(|inst| escapes(function, addresses, *inst)) {
+    if !function.above_frame().is_empty() || insts.iter().any(|inst| escapes(function, addresses, *inst)) {
         return;
     }
     let mut accesses = Vec::new();
@@ -35,7 +35,7 @@ pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blo
         let Some(bytes) = size(function, *inst) else { return };
         let (first, last) = (at.div_euclid(WORD), (at + bytes - 1).div_euclid(WORD));
         // What is beyond the frame is an error of the program, which the access shows.
-        let inside = at >= 0 && at + bytes <= i64::from(function.local_bytes);
+        let inside = at >= 0 && at + bytes <= i64::from(function.attributes().local_bytes);
         let whole = inside && at % WORD == 0 && bytes % WORD == 0 && is_simple(function, *inst);
         (first..=last).for_each(|word| *words.entry(word).or_insert(true) &= whole);
         accesses.push(Words { inst: *inst, first, count: last - first + 1 });
@@ -54,13 +54,13 @@ pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blo
     if words.is_empty() || words.len() > MOST {
         return;
     }
-    let first_new = function.regs.len();
+    let first_new = function.regs().len();
     let registers: BTreeMap<i64, VReg> = words.keys().map(|word| (*word, function.new_reg(File::R))).collect();
-    let last_new = function.regs.len();
+    let last_new = function.regs().len();
     let chosen: BTreeMap<InstId, Words> =
         accesses.iter().filter(|a| registers.contains_key(&a.first)).map(|a| (a.inst, *a)).collect();
     for block in blocks {
-        let insts = std::mem::take(&mut function.blocks[*block]);
+        let insts = std::mem::take(&mut function[*block]);
         let mut out = Vec::with_capacity(insts.len());
         for inst in insts {
             match chosen.get(&inst) {
@@ -68,7 +68,7 @@ pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blo
                 None => out.push(inst),
             }
         }
-        function.blocks[*block] = out;
+        function[*block] = out;
     }
     ssa::repair(function, |reg| (first_new..last_new).contains(&reg.index()));
 }
@@ -76,7 +76,7 @@ pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blo
 /// Whether something may keep or follow an address in the frame that is not an access at a known
 /// place, nor a sum that is followed itself.
 fn escapes(function: &Function, addresses: &Addresses, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     if op.has(Prop::Clobbers) {
         return true;
     }
@@ -109,7 +109,7 @@ fn escapes(function: &Function, addresses: &Addresses, inst: InstId) -> bool {
 
 /// Whether an access of registers or zeros is weak.
 fn is_simple(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let operand = function.arg(inst, if data.op == Op::LDL { Role::D } else { Role::B });
     let named = operand == operand.plain() && matches!(operand.kind(), Kind::Reg(_) | Kind::Vector(_) | Kind::Zero);
     named && is_weak(function, inst) && matches!(data.op, Op::LDL | Op::STL)
@@ -117,12 +117,12 @@ fn is_simple(function: &Function, inst: InstId) -> bool {
 
 /// Copies between the registers of words and those of an access in their place.
 fn copies(function: &mut Function, access: Words, registers: &BTreeMap<i64, VReg>, out: &mut Vec<InstId>) {
-    let load = function.insts[access.inst].op == Op::LDL;
+    let load = function[access.inst].op == Op::LDL;
     let operand = function.arg(access.inst, if load { Role::D } else { Role::B });
     let (mut regs, mut olds) = (Vec::new(), Vec::new());
     function.for_each_reg(operand, |reg| regs.push(Operand::reg(reg)));
     function.olds(access.inst).iter().for_each(|old| function.for_each_reg(*old, |reg| olds.push(Operand::reg(reg))));
-    let data = function.insts[access.inst];
+    let data = function[access.inst];
     for n in 0..access.count {
         let word = Operand::reg(registers[&(access.first + n)]);
         // A store of zeros names no registers.
@@ -131,8 +131,8 @@ fn copies(function: &mut Function, access: Words, registers: &BTreeMap<i64, VReg
         let copy = function.make(Op::MOV);
         function.set_arg(copy, Role::D, d);
         function.set_arg(copy, Role::A, a);
-        function.insts[copy].line = data.line;
-        function.insts[copy].guard = data.guard;
+        function[copy].line = data.line;
+        function[copy].guard = data.guard;
         if let Some(old) = olds.get(n as usize) {
             function.set_olds(copy, &[*old]);
         }

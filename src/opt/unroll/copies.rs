@@ -21,7 +21,7 @@ struct Copies<'a> {
 pub fn unroll(function: &mut Function, cfg: &Cfg, shape: &Shape, counter: &Counter, placed: &mut Vec<(Block, Block)>) {
     let iterations = counter::iterations(function, cfg, shape, counter);
     let outside: Vec<Block> = cfg.preds[shape.header].iter().copied().filter(|b| *b != shape.latch).collect();
-    let terminators = &function.blocks[shape.latch][function.first_terminator(shape.latch)..];
+    let terminators = &function[shape.latch][function.first_terminator(shape.latch)..];
     let branches = [terminators[0], terminators[1]];
     let mut copies = Copies { function, shape, branches, new: Vec::new(), left_out: None };
     let start = match iterations {
@@ -40,7 +40,7 @@ pub fn unroll(function: &mut Function, cfg: &Cfg, shape: &Shape, counter: &Count
 
 impl Copies<'_> {
     fn block(&mut self) -> Block {
-        let block = self.function.blocks.push(Vec::new());
+        let block = self.function.new_unplaced_block(Vec::new());
         self.new.push(block);
         block
     }
@@ -61,12 +61,12 @@ impl Copies<'_> {
             names.push((*block, self.block()));
         }
         for (from, to) in &names {
-            for inst in self.function.blocks[*from].clone() {
+            for inst in self.function[*from].clone() {
                 if self.branches.contains(&inst) || self.left_out == Some(inst) {
                     continue;
                 }
                 let copy = self.function.copy_inst(inst);
-                self.function.blocks[*to].push(copy);
+                self.function[*to].push(copy);
             }
             for (old, new) in &names {
                 self.function.redirect(*to, *old, *new);
@@ -80,7 +80,7 @@ impl Copies<'_> {
         let header = self.shape.header;
         for branch in self.branches {
             let copy = self.function.copy_inst(branch);
-            self.function.blocks[end].push(copy);
+            self.function[end].push(copy);
         }
         self.function.redirect(end, header, again);
     }
@@ -88,8 +88,8 @@ impl Copies<'_> {
     fn jump(&mut self, end: Block, to: Block) {
         let branch = self.function.make(Op::BRA);
         self.function.set_arg(branch, Role::Target, Operand::label(to));
-        self.function.insts[branch].line = self.function.insts[self.branches[0]].line;
-        self.function.blocks[end].push(branch);
+        self.function[branch].line = self.function[self.branches[0]].line;
+        self.function[end].push(branch);
     }
 
     /// All iterations, one behind the other.
@@ -141,7 +141,7 @@ impl Copies<'_> {
         self.branch_if(end, again, turn, rest);
         if let Some(compare) = counter.compare {
             let compare = self.function.copy_inst(compare);
-            self.function.blocks[rest].push(compare);
+            self.function[rest].push(compare);
         }
         self.jump(rest, last);
         let half = counter.distance(HALF).and_then(|distance| self.certain(last, counter, distance));
@@ -214,7 +214,7 @@ impl Copies<'_> {
         let result = Operand::reg(self.function.new_reg(File::P));
         let inst = self.function.make(Op::ISETP);
         let sign = if signed { value::sign::NONE } else { value::sign::U32 };
-        let mods = &mut self.function.insts[inst].mods;
+        let mods = &mut self.function[inst].mods;
         mods.set(Mod::Cmp, cmp);
         mods.set(Mod::Sign, sign);
         for (role, operand) in [(Role::Pu, result), (Role::A, a), (Role::B, b), (Role::Pp, and)] {
@@ -226,14 +226,14 @@ impl Copies<'_> {
 
     fn branch_if(&mut self, block: Block, guard: Operand, yes: Block, no: Block) {
         self.jump(block, yes);
-        if let Some(branch) = self.function.blocks[block].last() {
-            self.function.insts[*branch].guard = guard;
+        if let Some(branch) = self.function[block].last().copied() {
+            self.function[branch].guard = guard;
         }
         self.jump(block, no);
     }
 
     fn append(&mut self, block: Block, inst: InstId) {
-        self.function.insts[inst].line = self.function.insts[self.branches[0]].line;
-        self.function.blocks[block].push(inst);
+        self.function[inst].line = self.function[self.branches[0]].line;
+        self.function[block].push(inst);
     }
 }

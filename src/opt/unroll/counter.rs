@@ -48,15 +48,15 @@ struct Body<'a> {
 /// Finds the counter of a loop.
 pub fn find(function: &Function, cfg: &Cfg, shape: &Shape) -> Option<Counter> {
     let body = Body { function, cfg, shape };
-    let branch = function.blocks[shape.latch][function.first_terminator(shape.latch)];
-    let guard = function.insts[branch].guard;
+    let branch = function[shape.latch][function.first_terminator(shape.latch)];
+    let guard = function[branch].guard;
     let result = guard.as_reg()?;
     let wanted = guard.not() == (function.branch_target(branch) == Some(shape.exit));
     let (place, compare) = body.definition(result)?;
     if !compares(function, compare) || body.reads(branch, guard) {
         return None;
     }
-    let cmp = function.insts[compare].mods.get(Mod::Cmp);
+    let cmp = function[compare].mods.get(Mod::Cmp);
     let cmp = if wanted { cmp } else { inverted(cmp, false)? };
     let [a, b] = [Role::A, Role::B].map(|role| function.arg(compare, role));
     let counter = |counted: Operand, bound: Operand, cmp: u8| {
@@ -68,7 +68,7 @@ pub fn find(function: &Function, cfg: &Cfg, shape: &Shape) -> Option<Counter> {
 
 /// Whether an instruction is a comparison of two words and nothing else.
 fn compares(function: &Function, inst: InstId) -> bool {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let pp = function.arg(inst, Role::Pp);
     let alone = (pp.is_null() || pp == Operand::always()) && function.arg(inst, Role::Pq).is_null();
     data.op == Op::ISETP && alone && data.mods.get(Mod::Ex) == value::ex::NONE
@@ -96,7 +96,7 @@ impl Body<'_> {
             _ => false,
         };
         let along = offset == 0 || (offset > 0) == (step > 0);
-        let signed = self.function.insts[compare].mods.get(Mod::Sign) != value::sign::U32;
+        let signed = self.function[compare].mods.get(Mod::Sign) != value::sign::U32;
         let again = self.definition(counted).is_some_and(|(defined, _)| defined < place);
         let compare = Some(compare).filter(|_| again);
         (towards && along).then_some(Counter { reg, step, offset, cmp, signed, bound, compare, result })
@@ -106,14 +106,14 @@ impl Body<'_> {
     fn definition(&self, reg: VReg) -> Option<(Place, InstId)> {
         let mut found = None;
         for block in &self.shape.blocks {
-            for (at, inst) in self.function.blocks[*block].iter().enumerate() {
+            for (at, inst) in self.function[*block].iter().enumerate() {
                 let mut defines = false;
                 self.function.for_each_def(*inst, |def| defines |= def == reg);
                 if !defines {
                     continue;
                 }
                 let always = [self.shape.header, self.shape.latch].contains(block);
-                if found.is_some() || !always || !self.function.insts[*inst].guard.is_null() {
+                if found.is_some() || !always || !self.function[*inst].guard.is_null() {
                     return None;
                 }
                 found = Some(((self.cfg.number[*block], at), *inst));
@@ -125,7 +125,7 @@ impl Body<'_> {
     /// Whether an instruction other than this branch reads the register of an operand.
     fn reads(&self, branch: InstId, operand: Operand) -> bool {
         let mut read = false;
-        for inst in self.shape.blocks.iter().flat_map(|block| &self.function.blocks[*block]) {
+        for inst in self.shape.blocks.iter().flat_map(|block| &self.function[*block]) {
             self.function.for_each_use(*inst, |reg| read |= *inst != branch && operand.as_reg() == Some(reg));
         }
         read
@@ -138,7 +138,7 @@ impl Body<'_> {
             Kind::Imm(_) => return true,
             _ => return false,
         };
-        for inst in self.shape.blocks.iter().flat_map(|block| &self.function.blocks[*block]) {
+        for inst in self.shape.blocks.iter().flat_map(|block| &self.function[*block]) {
             self.function.for_each_def(*inst, |def| kept &= operand.as_reg() != Some(def));
         }
         kept
@@ -149,12 +149,12 @@ impl Body<'_> {
         let function = self.function;
         let arg = |role: Role| function.arg(inst, role);
         let plain = |operand: Operand| operand.as_reg().filter(|reg| operand == Operand::reg(*reg));
-        match function.insts[inst].op {
+        match function[inst].op {
             Op::COPY => Some((plain(arg(Role::A))?, 0)),
             Op::MOV if arg(Role::Lanes).is_null() => Some((plain(arg(Role::A))?, 0)),
             Op::IADD3 => {
                 let terms = [arg(Role::A), arg(Role::B), arg(Role::C)];
-                let alone = function.insts[inst].mods.get(Mod::X) == value::x::NONE;
+                let alone = function[inst].mods.get(Mod::X) == value::x::NONE;
                 let reg = terms.iter().find_map(|term| plain(*term))?;
                 let added = terms.iter().find_map(|term| function.word_value(*term).filter(|value| *value != 0))?;
                 let zeros = terms.iter().filter(|term| term.kind() == Kind::Zero).count();
@@ -222,8 +222,8 @@ fn last_value(function: &Function, block: Block, reg: VReg) -> Option<Option<u32
         function.for_each_def(**inst, |def| defines |= def == reg);
         defines
     };
-    let inst = *function.blocks[block].iter().rev().find(defines)?;
-    let data = &function.insts[inst];
+    let inst = *function[block].iter().rev().find(defines)?;
+    let data = &function[inst];
     let whole = data.op == Op::MOV && data.guard.is_null() && function.arg(inst, Role::Lanes).is_null();
     Some(function.word_value(function.arg(inst, Role::A)).filter(|_| whole))
 }

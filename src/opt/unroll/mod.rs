@@ -58,7 +58,7 @@ struct Shape {
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    if cx.function.rolled.all {
+    if cx.function.attributes().rolled.all {
         cx.unchanged = true;
         return;
     }
@@ -70,11 +70,11 @@ pub fn run(cx: &mut PassCx) {
     let named = named_blocks(cx.function);
     let mut inner: SecondaryMap<LoopId, bool> = SecondaryMap::with_default(true);
     loops.all.values().filter_map(|of| of.parent).for_each(|parent| inner[parent] = false);
-    let (mut placed, before) = (Vec::new(), cx.function.insts.len());
+    let (mut placed, before) = (Vec::new(), cx.function.insts().len());
     for id in loops.all.keys().filter(|id| inner[*id]) {
         let Some(shape) = shape(cx.function, &cfg, &loops, id, &named) else { continue };
         let Some(counter) = counter::find(cx.function, &cfg, &shape) else { continue };
-        if cx.function.insts.len() - before > MOST_COPIES {
+        if cx.function.insts().len() - before > MOST_COPIES {
             break;
         }
         copies::unroll(cx.function, &cfg, &shape, &counter, &mut placed);
@@ -96,7 +96,7 @@ fn shape(
     let of = &loops.all[id];
     let header = of.header;
     let [latch] = of.latches[..] else { return None };
-    let [conditional, last] = function.blocks[latch][function.first_terminator(latch)..] else { return None };
+    let [conditional, last] = function[latch][function.first_terminator(latch)..] else { return None };
     let (one, other) = (function.branch_target(conditional)?, function.branch_target(last)?);
     let exit = if one == header { other } else { one };
     if exit == header || ![one, other].contains(&header) || loops.contains(id, exit) || header == function.entry() {
@@ -104,12 +104,12 @@ fn shape(
     }
     let blocks = members(cfg, header, latch)?;
     let leaves = |block: Block| block != latch && cfg.succs[block].iter().any(|to| !loops.contains(id, *to));
-    let kept = |block: Block| named[block] || function.rolled.blocks.contains(&block);
+    let kept = |block: Block| named[block] || function.attributes().rolled.blocks.contains(&block);
     if blocks.iter().any(|block| leaves(*block) || kept(*block)) {
         return None;
     }
     let (mut size, mut limit) = (0, MOST_PLAIN);
-    for inst in blocks.iter().flat_map(|block| &function.blocks[*block]) {
+    for inst in blocks.iter().flat_map(|block| &function[*block]) {
         size += cost(function, *inst)?;
         limit = limit.max(limit_with(function, *inst));
         if size > MOST_READING {
@@ -138,10 +138,10 @@ fn members(cfg: &Cfg, header: Block, latch: Block) -> Option<Vec<Block>> {
 
 /// What an instruction counts, if it may be copied.
 fn cost(function: &Function, inst: InstId) -> Option<usize> {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let op = data.op;
     let mut fixed = false;
-    function.for_each_def(inst, |reg| fixed |= function.regs[reg].fixed.is_some() || function.regs[reg].phys.is_some());
+    function.for_each_def(inst, |reg| fixed |= function[reg].fixed.is_some() || function[reg].phys.is_some());
     let labels = function.args(inst).iter().any(|operand| matches!(operand.kind(), Kind::Label(_)));
     let jumps = op == Op::BRA;
     if fixed || op.has(Prop::Convergent) || !jumps && (op.has(Prop::Control) || op.has(Prop::Terminator) || labels) {
@@ -154,5 +154,5 @@ fn cost(function: &Function, inst: InstId) -> Option<usize> {
 
 /// The most instructions of a loop with this instruction.
 fn limit_with(function: &Function, inst: InstId) -> usize {
-    if function.insts[inst].op.has(Prop::ReadsMemory) { MOST_READING } else { MOST_PLAIN }
+    if function[inst].op.has(Prop::ReadsMemory) { MOST_READING } else { MOST_PLAIN }
 }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Option<InstId> {
     let given = |inst, role| !function.arg(inst, role).is_null();
     let zero = |inst| function.arg(inst, Role::C) == Operand::zero();
-    let simple = function.insts[low].op == Op::IADD3 && function.insts[low].mods.get(Mod::X) != value::x::X;
+    let simple = function[low].op == Op::IADD3 && function[low].mods.get(Mod::X) != value::x::X;
     let others = [(low, Role::Pv), (low, Role::Pp), (low, Role::Pq), (high, Role::Pu), (high, Role::Pv)];
     let second = function.arg(high, Role::Pq);
     let carries = function.arg(low, Role::Pu).as_reg().and_then(|reg| place(function, reg)) == carry(function, high);
@@ -26,7 +26,7 @@ pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Op
     // A word with zeros above it is added by the product with one.
     for ([word, other], [above, high_other]) in [([a, b], [x, y]), ([b, a], [y, x]), ([a, b], [y, x]), ([b, a], [x, y])]
     {
-        let general = word.as_reg().filter(|reg| word == word.plain() && function.regs[*reg].file == File::R);
+        let general = word.as_reg().filter(|reg| word == word.plain() && function[*reg].file == File::R);
         if above != Operand::zero() || general.is_none() {
             continue;
         }
@@ -34,7 +34,7 @@ pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Op
         let one = function.imm(1);
         let args = [(Role::D, d), (Role::A, word), (Role::B, one), (Role::C, pair)];
         let new = made(function, high, Op::IMAD_WIDE, &args);
-        function.insts[new].mods.set(Mod::Sign, value::sign::U32);
+        function[new].mods.set(Mod::Sign, value::sign::U32);
         if fits(function, new) {
             return Some(new);
         }
@@ -51,14 +51,14 @@ pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Op
 
 /// One comparison for those of the low and the high words.
 pub fn comparison(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Option<InstId> {
-    let (of_low, of_high) = (function.insts[low].mods, function.insts[high].mods);
+    let (of_low, of_high) = (function[low].mods, function[high].mods);
     let alone = [Role::Pv, Role::Pp, Role::Pq].into_iter().all(|role| {
         let operand = function.arg(low, role);
         operand.is_null() || operand == Operand::always()
     });
     let equality = [value::cmp::EQ, value::cmp::NE].contains(&of_low.get(Mod::Cmp));
     let unsigned = of_low.get(Mod::Sign) == value::sign::U32 || equality;
-    let plain = function.insts[low].op == Op::ISETP && of_low.get(Mod::Ex) != value::ex::EX;
+    let plain = function[low].op == Op::ISETP && of_low.get(Mod::Ex) != value::ex::EX;
     let same = of_low.get(Mod::Cmp) == of_high.get(Mod::Cmp) && of_low.get(Mod::Bool) == value::bool::AND;
     let carries = function.arg(low, Role::Pu).as_reg().and_then(|reg| place(function, reg)) == carry(function, high);
     if !plain || !alone || !unsigned || !same || !carries {
@@ -69,7 +69,7 @@ pub fn comparison(function: &mut Function, low: InstId, high: InstId, fits: Fits
     let (one, two) = (pair(function, a)?, pair(function, b)?);
     let kept = [Role::Pu, Role::Pv, Role::Pp].map(|role| (role, function.arg(high, role)));
     let new = made(function, high, Op::ISETP_64, &[&kept[..], &[(Role::A, one), (Role::B, two)]].concat());
-    let mods = &mut function.insts[new].mods;
+    let mods = &mut function[new].mods;
     [Mod::Cmp, Mod::Bool].into_iter().for_each(|kind| mods.set(kind, of_high.get(kind)));
     let sign = if equality { value::sign::NONE } else { of_high.get(Mod::Sign) };
     mods.set(Mod::Sign, sign);
@@ -83,7 +83,7 @@ pub fn minimum(function: &mut Function, compare: InstId, select: InstId, fits: F
         let operand = of(compare, role);
         operand.is_null() || operand == Operand::always()
     });
-    let mods = function.insts[compare].mods;
+    let mods = function[compare].mods;
     let alone = alone && mods.get(Mod::Bool) == value::bool::AND;
     let less = match mods.get(Mod::Cmp) {
         value::cmp::LT | value::cmp::LE => true,
@@ -109,15 +109,14 @@ pub fn minimum(function: &mut Function, compare: InstId, select: InstId, fits: F
     let args =
         [(Role::D, of(select, Role::D)), (Role::A, a), (Role::B, b), (Role::Pp, which), (Role::Pq, Operand::never())];
     let new = made(function, select, Op::IMNMX_64, &args);
-    function.insts[new].mods.set(Mod::Sign, mods.get(Mod::Sign));
-    function.insts[new].guard = function.insts[select].guard;
+    function[new].mods.set(Mod::Sign, mods.get(Mod::Sign));
+    function[new].guard = function[select].guard;
     fits(function, new).then_some(new)
 }
 
 /// One selection or move for two of words beside each other.
 pub fn copy(function: &mut Function, op: Op, first: InstId, second: InstId, fits: Fits) -> Option<InstId> {
-    if function.insts[first].op != op || [first, second].iter().any(|i| function.insts[*i].mods.iter().next().is_some())
-    {
+    if function[first].op != op || [first, second].iter().any(|i| function[*i].mods.iter().next().is_some()) {
         return None;
     }
     let d = |inst| function.arg(inst, Role::D).as_reg().and_then(|reg| place(function, reg));
@@ -151,7 +150,7 @@ pub fn copy(function: &mut Function, op: Op, first: InstId, second: InstId, fits
 /// An instruction in no block, on the line of another one.
 fn made(function: &mut Function, like: InstId, op: Op, args: &[(Role, Operand)]) -> InstId {
     let new = function.make(op);
-    function.insts[new].line = function.insts[like].line;
+    function[new].line = function[like].line;
     args.iter().for_each(|(role, operand)| function.set_arg(new, *role, *operand));
     new
 }
@@ -159,7 +158,7 @@ fn made(function: &mut Function, like: InstId, op: Op, args: &[(Role, Operand)])
 /// The results of two instructions as one pair.
 fn result(function: &mut Function, low: InstId, high: InstId) -> Option<Operand> {
     let words = [low, high].map(|inst| function.arg(inst, Role::D));
-    let is_general = words[0].as_reg().is_some_and(|reg| function.regs[reg].file == File::R);
+    let is_general = words[0].as_reg().is_some_and(|reg| function[reg].file == File::R);
     pair(function, words).filter(|pair| is_general && *pair == pair.plain())
 }
 

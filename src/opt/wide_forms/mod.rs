@@ -29,7 +29,7 @@ type Places = SmallVec<[Place; 8]>;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
-    if !cx.function.target.has(Feature::JoinsPairs) {
+    if !cx.function.target().has(Feature::JoinsPairs) {
         cx.unchanged = true;
         return;
     }
@@ -37,8 +37,8 @@ pub fn run(cx: &mut PassCx) {
     let (function, fits): (_, Fits) = (&mut *cx.function, &cx.encoder.is_legal);
     let live = live_predicates(function, &cfg);
     let (mut made, mut before) = ([0; PLACES], 0);
-    for block in function.layout.clone() {
-        let insts = function.blocks[block].clone();
+    for block in function.layout().to_vec() {
+        let insts = function[block].clone();
         let ends = last_readers(function, &insts, behind(&cfg, &live, block));
         let count = insts.len();
         let insts = insts.into_iter().map(Some).collect();
@@ -48,7 +48,7 @@ pub fn run(cx: &mut PassCx) {
             walk.visit(function, at, is_last, fits);
         }
         if walk.joined {
-            function.blocks[block] = walk.insts.into_iter().flatten().collect();
+            function[block] = walk.insts.into_iter().flatten().collect();
         }
     }
 }
@@ -61,7 +61,7 @@ fn live_predicates(function: &Function, cfg: &Cfg) -> SecondaryMap<Block, Predic
     // What is live at the start if nothing is at the end, and if everything is.
     let mut through: SecondaryMap<Block, [Predicates; 2]> = SecondaryMap::new();
     for block in &cfg.rpo {
-        let insts = function.blocks[*block].iter().rev();
+        let insts = function[*block].iter().rev();
         through[*block] = insts.fold([0, Predicates::MAX], |live, inst| before(function, *inst, live));
     }
     let mut live: SecondaryMap<Block, Predicates> = SecondaryMap::new();
@@ -91,7 +91,7 @@ fn before<const N: usize>(function: &Function, inst: InstId, behind: [Predicates
 /// The predicates that an instruction writes in any case.
 fn written(function: &Function, inst: InstId) -> Predicates {
     let mut written = 0;
-    if function.insts[inst].guard.is_null() {
+    if function[inst].guard.is_null() {
         function.for_each_def(inst, |reg| written |= bit(function, reg));
     }
     written
@@ -157,7 +157,7 @@ impl Walk<'_> {
     /// Joins an instruction with an earlier one, if that is possible.
     fn visit(&mut self, function: &mut Function, at: usize, is_last: bool, fits: Fits) {
         let Some(inst) = self.insts[at] else { return };
-        let data = &function.insts[inst];
+        let data = &function[inst];
         if data.op.has(Prop::Control) || data.op.has(Prop::Clobbers) {
             self.since = at + 1;
             return;
@@ -183,16 +183,16 @@ impl Walk<'_> {
     /// Makes one instruction of two; returns it and where it stands.
     fn join(&mut self, function: &mut Function, from: usize, at: usize, fits: Fits) -> Option<(InstId, usize)> {
         let (first, second) = (self.insts[from]?, self.insts[at]?);
-        let guard = function.insts[first].guard;
-        if !same(function, guard, function.insts[second].guard) {
+        let guard = function[first].guard;
+        if !same(function, guard, function[second].guard) {
             return None;
         }
-        let new = match function.insts[second].op {
+        let new = match function[second].op {
             Op::IADD3 => forms::sum(function, first, second, fits),
             Op::ISETP => forms::comparison(function, first, second, fits),
             op => forms::copy(function, op, first, second, fits),
         }?;
-        function.insts[new].guard = guard;
+        function[new].guard = guard;
         let stands = self.place_of(function, from, at).filter(|_| fits(function, new))?;
         self.joined = true;
         (self.insts[from], self.insts[at]) = (None, None);
@@ -211,7 +211,7 @@ impl Walk<'_> {
     ) -> Option<(InstId, usize)> {
         let selector = selector(function, select)?;
         let from = self.made(index(selector)?).checked_sub(1).filter(|from| *from >= self.since && *from < at)?;
-        let compare = self.insts[from].filter(|inst| function.insts[*inst].op == Op::ISETP_64)?;
+        let compare = self.insts[from].filter(|inst| function[*inst].op == Op::ISETP_64)?;
         let compared = read_by(function, compare);
         let mut others = self.insts[from + 1..=last].iter().flatten().filter(|inst| **inst != select);
         // Both operands are as they were compared, and nothing else reads or makes the predicate.
@@ -219,8 +219,8 @@ impl Walk<'_> {
             .iter()
             .flatten()
             .all(|inst| made_by(function, *inst).iter().all(|place| !compared.contains(place) && *place != selector));
-        let guard = function.insts[select].guard.as_reg().and_then(|reg| place(function, reg));
-        let alone = function.insts[compare].guard.is_null()
+        let guard = function[select].guard.as_reg().and_then(|reg| place(function, reg));
+        let alone = function[compare].guard.is_null()
             && made_by(function, compare)[..] == [selector]
             && guard != Some(selector);
         if !kept || !alone || others.any(|inst| read_by(function, *inst).contains(&selector)) {
@@ -268,7 +268,7 @@ fn carry(function: &Function, inst: InstId) -> Option<Place> {
 
 /// The predicate by which an instruction selects.
 fn selector(function: &Function, inst: InstId) -> Option<Place> {
-    let selects = matches!(function.insts[inst].op, Op::SEL | Op::SEL_64);
+    let selects = matches!(function[inst].op, Op::SEL | Op::SEL_64);
     place(function, function.arg(inst, Role::Pp).as_reg().filter(|_| selects)?)
 }
 
@@ -279,7 +279,7 @@ fn same(function: &Function, one: Operand, two: Operand) -> bool {
 }
 
 fn place(function: &Function, reg: VReg) -> Option<Place> {
-    let data = &function.regs[reg];
+    let data = &function[reg];
     data.phys.map(|number| (data.file, number))
 }
 

@@ -60,14 +60,14 @@ pub fn parse(text: &str) -> Result<Function, String> {
             rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.phys = Some(n))).map_err(at)?;
             let points = |data: &RegData| data.file == File::R && data.phys == Some(STACK_POINTER);
             let function = &mut parser.function;
-            function.stack_pointer = function.regs.iter().find(|(_, data)| points(data)).map(|(reg, _)| reg);
+            function.set_stack_pointer(function.regs().iter().find(|(_, data)| points(data)).map(|(reg, _)| reg));
         } else if let Some(rest) = line.strip_prefix("fixed ") {
             rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.fixed = Some(n))).map_err(at)?;
         } else if let Some(rest) = line.strip_prefix("uniform ") {
             rest.split_whitespace().try_for_each(|w| parser.uniform(w)).map_err(at)?;
         } else if let Some(rest) = line.strip_prefix("rolled ") {
             let blocks: Result<Vec<Block>, String> = rest.split_whitespace().map(block_of).collect();
-            parser.function.rolled.blocks = blocks.map_err(at)?;
+            parser.function.attributes_mut().rolled.blocks = blocks.map_err(at)?;
         } else if let Some(label) = line.strip_suffix(':') {
             block = Some(parser.block(label).map_err(at)?);
         } else {
@@ -147,14 +147,14 @@ impl Parser {
             self.function.new_reg(file.unwrap_or(File::R));
         }
         (0..blocks).for_each(|_| {
-            self.function.blocks.push(Vec::new());
+            self.function.new_unplaced_block(Vec::new());
         });
         Ok(())
     }
 
     fn block(&mut self, label: &str) -> Result<Block, String> {
         let block = block_of(label)?;
-        self.function.layout.push(block);
+        self.function.layout_mut().push(block);
         Ok(block)
     }
 
@@ -162,7 +162,7 @@ impl Parser {
         let (name, number) = word.split_once('=').ok_or_else(|| format!("`{word}` is not REGISTER=NUMBER"))?;
         let reg = self.reg(name)?;
         let number = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
-        set(&mut self.function.regs[reg], number);
+        set(&mut self.function[reg], number);
         Ok(())
     }
 
@@ -172,41 +172,41 @@ impl Parser {
         let unknown = || format!("`{word}` is no attribute of a function");
         if let Some(list) = word.strip_prefix("changes=") {
             let (name, changes) = changes(list).ok_or_else(unknown)?;
-            function.private_callees.insert(name, changes);
+            function.attributes_mut().private_callees.insert(name, changes);
             return Ok(());
         }
         if let Some(list) = word.strip_prefix("constants=") {
-            function.constants = Some(constants(list).ok_or_else(unknown)?);
+            function.attributes_mut().constants = Some(constants(list).ok_or_else(unknown)?);
             return Ok(());
         }
         if let Some((name, number)) = word.split_once('=') {
             let number: u32 = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
             match name {
-                "max" => function.max_registers = Some(number),
-                "entry" => function.entry_registers = Some(number),
-                "local" => function.local_bytes = number,
-                "frame" => function.frame_bytes = number,
-                "stored" => function.spill_stores = number,
-                "loaded" => function.spill_loads = number,
-                "barriers" => function.barriers = number,
-                "progress" => function.stage.progress = number.try_into().map_err(|_| unknown())?,
+                "max" => function.attributes_mut().max_registers = Some(number),
+                "entry" => function.attributes_mut().entry_registers = Some(number),
+                "local" => function.attributes_mut().local_bytes = number,
+                "frame" => function.attributes_mut().frame_bytes = number,
+                "stored" => function.attributes_mut().spill_stores = number,
+                "loaded" => function.attributes_mut().spill_loads = number,
+                "barriers" => function.attributes_mut().barriers = number,
+                "progress" => function.stage_mut().progress = number.try_into().map_err(|_| unknown())?,
                 _ => return Err(unknown()),
             }
             return Ok(());
         }
         match word {
-            "device" => function.convention = Convention::Device,
-            "slow" => function.convention = Convention::SlowPath,
-            "calling" => function.slow_paths = true,
-            "rolled" => function.rolled.all = true,
-            "rows" => function.rows = true,
-            "private" => function.private = true,
-            "ssa" => function.ssa = true,
-            "plain" => function.optimise = false,
-            "checked" => function.checks_stack = true,
-            "converted" => function.stage.converted = true,
-            "unsupported" => function.stage.unsupported = true,
-            "legalized" => function.stage.legalized = true,
+            "device" => function.attributes_mut().convention = Convention::Device,
+            "slow" => function.attributes_mut().convention = Convention::SlowPath,
+            "calling" => function.attributes_mut().slow_paths = true,
+            "rolled" => function.attributes_mut().rolled.all = true,
+            "rows" => function.attributes_mut().rows = true,
+            "private" => function.attributes_mut().private = true,
+            "ssa" => function.set_ssa(true),
+            "plain" => function.attributes_mut().optimise = false,
+            "checked" => function.attributes_mut().checks_stack = true,
+            "converted" => function.stage_mut().converted = true,
+            "unsupported" => function.stage_mut().unsupported = true,
+            "legalized" => function.stage_mut().legalized = true,
             _ => return Err(unknown()),
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Parser {
 
     fn uniform(&mut self, word: &str) -> Result<(), String> {
         let reg = self.reg(word)?;
-        self.function.regs[reg].varying = false;
+        self.function[reg].varying = false;
         Ok(())
     }
 
@@ -268,12 +268,12 @@ impl Parser {
         if !olds.is_empty() {
             self.function.set_olds(inst, &olds);
         }
-        let data = &mut self.function.insts[inst];
+        let data = &mut self.function[inst];
         (data.mods, data.guard, data.line) = (mods, guard, number);
         (data.contract, data.ordered) = (contract, ordered);
         (data.listed, data.ctrl) = (listed, ctrl);
         if above {
-            self.function.above_frame.push(inst);
+            self.function.above_frame_mut().push(inst);
         }
         Ok(inst)
     }

@@ -10,37 +10,37 @@ use std::fmt::Write;
 
 /// Prints a function.
 pub fn print(function: &Function) -> String {
-    let mut out = format!("function {} {}", function.name, function.target.name);
+    let mut out = format!("function {} {}", function.name(), function.target().name);
     attributes(function, &mut out);
     out.push('\n');
-    let reserved: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].phys.is_some()).collect();
+    let reserved: Vec<VReg> = function.regs().keys().filter(|r| function[*r].phys.is_some()).collect();
     if !reserved.is_empty() {
         out.push_str("phys");
         for reg in reserved {
-            let _ = write!(out, " {}={}", reg_name(function, reg), function.regs[reg].phys.unwrap_or(0));
+            let _ = write!(out, " {}={}", reg_name(function, reg), function[reg].phys.unwrap_or(0));
         }
         out.push('\n');
     }
-    let fixed: Vec<VReg> = function.regs.keys().filter(|r| function.regs[*r].fixed.is_some()).collect();
-    if !fixed.is_empty() && function.regs.values().any(|r| r.fixed.is_some() && r.phys.is_none()) {
+    let fixed: Vec<VReg> = function.regs().keys().filter(|r| function[*r].fixed.is_some()).collect();
+    if !fixed.is_empty() && function.regs().values().any(|r| r.fixed.is_some() && r.phys.is_none()) {
         out.push_str("fixed");
         for reg in fixed {
-            let _ = write!(out, " {}={}", reg_name(function, reg), function.regs[reg].fixed.unwrap_or(0));
+            let _ = write!(out, " {}={}", reg_name(function, reg), function[reg].fixed.unwrap_or(0));
         }
         out.push('\n');
     }
     let uniform: Vec<String> =
-        function.regs.iter().filter(|(_, data)| !data.varying).map(|(reg, _)| reg_name(function, reg)).collect();
+        function.regs().iter().filter(|(_, data)| !data.varying).map(|(reg, _)| reg_name(function, reg)).collect();
     if !uniform.is_empty() {
         let _ = writeln!(out, "uniform {}", uniform.join(" "));
     }
-    if !function.rolled.blocks.is_empty() {
-        let blocks: Vec<String> = function.rolled.blocks.iter().map(Block::to_string).collect();
+    if !function.attributes().rolled.blocks.is_empty() {
+        let blocks: Vec<String> = function.attributes().rolled.blocks.iter().map(Block::to_string).collect();
         let _ = writeln!(out, "rolled {}", blocks.join(" "));
     }
-    for block in &function.layout {
+    for block in function.layout() {
         let _ = writeln!(out, "{block}:");
-        for inst in &function.blocks[*block] {
+        for inst in &function[*block] {
             let _ = writeln!(out, "  {}", instruction(function, *inst));
         }
     }
@@ -50,42 +50,44 @@ pub fn print(function: &Function) -> String {
 /// The words behind the target: what differs from a new function.
 fn attributes(function: &Function, out: &mut String) {
     let flags = [
-        ("device", function.convention == Convention::Device),
-        ("slow", function.convention == Convention::SlowPath),
-        ("ssa", function.ssa),
-        ("plain", !function.optimise),
-        ("checked", function.checks_stack),
-        ("converted", function.stage.converted),
-        ("unsupported", function.stage.unsupported),
-        ("legalized", function.stage.legalized),
-        ("calling", function.slow_paths),
-        ("rolled", function.rolled.all),
-        ("rows", function.rows),
-        ("private", function.private),
+        ("device", function.attributes().convention == Convention::Device),
+        ("slow", function.attributes().convention == Convention::SlowPath),
+        ("ssa", function.is_ssa()),
+        ("plain", !function.attributes().optimise),
+        ("checked", function.attributes().checks_stack),
+        ("converted", function.stage().converted),
+        ("unsupported", function.stage().unsupported),
+        ("legalized", function.stage().legalized),
+        ("calling", function.attributes().slow_paths),
+        ("rolled", function.attributes().rolled.all),
+        ("rows", function.attributes().rows),
+        ("private", function.attributes().private),
     ];
     for (word, _) in flags.into_iter().filter(|(_, set)| *set) {
         let _ = write!(out, " {word}");
     }
-    for (word, limit) in [("max", function.max_registers), ("entry", function.entry_registers)] {
+    for (word, limit) in
+        [("max", function.attributes().max_registers), ("entry", function.attributes().entry_registers)]
+    {
         if let Some(limit) = limit {
             let _ = write!(out, " {word}={limit}");
         }
     }
     let numbers = [
-        ("local", function.local_bytes),
-        ("frame", function.frame_bytes),
-        ("stored", function.spill_stores),
-        ("loaded", function.spill_loads),
-        ("barriers", function.barriers),
-        ("progress", u32::from(function.stage.progress)),
+        ("local", function.attributes().local_bytes),
+        ("frame", function.attributes().frame_bytes),
+        ("stored", function.attributes().spill_stores),
+        ("loaded", function.attributes().spill_loads),
+        ("barriers", function.attributes().barriers),
+        ("progress", u32::from(function.stage().progress)),
     ];
     for (word, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
         let _ = write!(out, " {word}={number}");
     }
-    for (name, Changes { general: [a, b, c, d], uniform }) in &function.private_callees {
+    for (name, Changes { general: [a, b, c, d], uniform }) in &function.attributes().private_callees {
         let _ = write!(out, " changes={name}:{d:x}:{c:x}:{b:x}:{a:x}:{uniform}");
     }
-    if let Some(constants) = &function.constants {
+    if let Some(constants) = &function.attributes().constants {
         let _ = write!(out, " constants={}:{}", constants.start, constants.most);
         constants.values.iter().for_each(|value| {
             let _ = write!(out, ",{value:#x}");
@@ -94,14 +96,14 @@ fn attributes(function: &Function, out: &mut String) {
 }
 
 fn reg_name(function: &Function, reg: VReg) -> String {
-    let file = function.regs[reg].file;
+    let file = function[reg].file;
     let prefix = FILES.iter().find(|f| f.0 == file).map_or("?", |f| f.1);
     format!("{prefix}{}", reg.index())
 }
 
 /// Prints one instruction.
 pub fn instruction(function: &Function, inst: InstId) -> String {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     let mut out = String::new();
     if !data.guard.is_null() {
         let _ = write!(out, "@{} ", operand(function, data.guard));
@@ -140,7 +142,7 @@ pub fn instruction(function: &Function, inst: InstId) -> String {
     if data.listed != 0 {
         let _ = write!(out, " listed={}", data.listed);
     }
-    if function.above_frame.contains(&inst) {
+    if function.above_frame().contains(&inst) {
         out.push_str(" above");
     }
     control_word(&data.ctrl, &mut out);

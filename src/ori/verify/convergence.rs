@@ -23,8 +23,8 @@ pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<I
         }
     }
     let branch = |block: Block| {
-        let guarded = |i: &&InstId| function.insts[**i].op == Op::BRA && !function.insts[**i].guard.is_null();
-        function.blocks[block].iter().find(guarded).copied()
+        let guarded = |i: &&InstId| function[**i].op == Op::BRA && !function[**i].guard.is_null();
+        function[block].iter().find(guarded).copied()
     };
     let mut out = BTreeMap::new();
     for block in &cfg.rpo {
@@ -34,7 +34,7 @@ pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<I
             work.extend(direct[at].iter().filter(|b| closure.insert(**b)));
         }
         let conditions: BTreeSet<InstId> = closure.iter().filter_map(|b| branch(*b)).collect();
-        for inst in function.blocks[*block].iter().filter(|i| is_program_convergent(function, **i)) {
+        for inst in function[*block].iter().filter(|i| is_program_convergent(function, **i)) {
             out.insert(*inst, conditions.clone());
         }
     }
@@ -43,7 +43,7 @@ pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<I
 
 /// Convergent operations of the program, without those that only manage convergence.
 fn is_program_convergent(function: &Function, inst: InstId) -> bool {
-    let op = function.insts[inst].op;
+    let op = function[inst].op;
     op.has(Prop::Convergent)
         && !op.has(Prop::Control)
         && !matches!(op, Op::BSSY | Op::BREAK | Op::SYNCMASK | Op::BMOV_R | Op::BMOV_B | Op::WARPGROUP)
@@ -69,7 +69,7 @@ pub fn compare_conditions(
         let mut conditions = conditions.clone();
         conditions.retain(|branch| !decided.contains(branch));
         match after.get(inst) {
-            None if function.insts[*inst].op.has(Prop::Droppable) => {}
+            None if function[*inst].op.has(Prop::Droppable) => {}
             None if decided.is_empty() => errors.push(format!("{inst}: a convergent operation is gone")),
             Some(now) if hoisted.contains(inst) && now.is_subset(&conditions) => {}
             Some(now) if *now != conditions => errors
@@ -84,6 +84,6 @@ pub fn compare_conditions(
 /// Whether control can leave the function. If it cannot, nothing post-dominates anything, and
 /// control conditions say nothing.
 pub fn ends(function: &Function) -> bool {
-    let last = |block: &Block| function.blocks[*block].last().map(|inst| function.insts[*inst].op);
+    let last = |block: &Block| function[*block].last().map(|inst| function[*inst].op);
     Cfg::new(function).rpo.iter().any(|block| matches!(last(block), Some(Op::EXIT | Op::RET)))
 }

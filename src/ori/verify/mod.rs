@@ -22,8 +22,8 @@ use cranelift_entity::EntitySet;
 pub fn verify(function: &Function) -> Vec<String> {
     let mut errors = Vec::new();
     let laid_out = placement(function, &mut errors);
-    for block in &function.layout {
-        for inst in &function.blocks[*block] {
+    for block in function.layout() {
+        for inst in &function[*block] {
             instruction(function, *inst, &mut errors);
         }
         block_shape(function, *block, &laid_out, &mut errors);
@@ -37,13 +37,13 @@ pub fn verify(function: &Function) -> Vec<String> {
 /// Checks that each block and each instruction has one place; returns the blocks of the layout.
 fn placement(function: &Function, errors: &mut Vec<String>) -> BlockSet {
     let mut laid_out = BlockSet::new(function.block_limit());
-    let mut placed: EntitySet<InstId> = EntitySet::with_capacity(function.insts.len());
-    for block in &function.layout {
+    let mut placed: EntitySet<InstId> = EntitySet::with_capacity(function.insts().len());
+    for block in function.layout() {
         if !laid_out.insert(*block) {
             errors.push(format!("{block}: is in the layout twice"));
             continue;
         }
-        for inst in function.blocks[*block].iter().filter(|inst| !placed.insert(**inst)) {
+        for inst in function[*block].iter().filter(|inst| !placed.insert(**inst)) {
             errors.push(format!("{}: is in a second place, in {block}", describe(function, *inst)));
         }
     }
@@ -55,12 +55,12 @@ fn describe(function: &Function, inst: InstId) -> String {
 }
 
 fn instruction(function: &Function, inst: InstId, errors: &mut Vec<String>) {
-    let data = &function.insts[inst];
+    let data = &function[inst];
     if !data.op.info().built {
         errors.push(format!("{}: the opcode is planned", describe(function, inst)));
     }
     if !data.guard.is_null() {
-        let file = data.guard.as_reg().map(|r| function.regs[r].file);
+        let file = data.guard.as_reg().map(|r| function[r].file);
         if !matches!(file, Some(File::P | File::UP)) && data.guard.plain() != Operand::always() {
             errors.push(format!("{}: the guard is not a predicate", describe(function, inst)));
         }
@@ -86,9 +86,9 @@ fn role_error(function: &Function, inst: InstId, role: &RoleInfo, operand: Opera
     match operand.kind() {
         Kind::Null if role.absent == Absent::Required && role.direction != Direction::None => Some("is missing".into()),
         Kind::Reg(reg) => {
-            let file = function.regs[reg].file;
+            let file = function[reg].file;
             let fits = match role.class {
-                Class::Reg => matches!(file, File::R | File::UR) || function.insts[inst].op.has(Prop::Pseudo),
+                Class::Reg => matches!(file, File::R | File::UR) || function[inst].op.has(Prop::Pseudo),
                 Class::Uniform => file == File::UR,
                 Class::Pred => matches!(file, File::P | File::UP),
                 Class::Barrier => file == File::B,
@@ -110,9 +110,9 @@ fn role_error(function: &Function, inst: InstId, role: &RoleInfo, operand: Opera
 }
 
 fn block_shape(function: &Function, block: Block, laid_out: &BlockSet, errors: &mut Vec<String>) {
-    let insts = &function.blocks[block];
+    let insts = &function[block];
     let ends = insts.last().is_some_and(|i| {
-        let data = &function.insts[*i];
+        let data = &function[*i];
         data.op.has(Prop::Terminator) && data.guard.is_null()
     });
     if !ends {
@@ -120,7 +120,7 @@ fn block_shape(function: &Function, block: Block, laid_out: &BlockSet, errors: &
     }
     let mut seen_branch = false;
     for inst in insts {
-        let op = function.insts[*inst].op;
+        let op = function[*inst].op;
         if op == Op::BRA {
             seen_branch = true;
         } else if seen_branch {

@@ -15,15 +15,15 @@ use cranelift_entity::SecondaryMap;
 /// Checks a function whose operands fit their roles: in SSA form all that the module's header
 /// says, in another form that nothing of SSA form is left.
 pub fn check(function: &Function, errors: &mut Vec<String>) {
-    if !function.ssa {
+    if !function.is_ssa() {
         return nothing_left(function, errors);
     }
     let cfg = Cfg::new(function);
     let values = Values { function, dominators: cfg.dominators(), place: definitions(function, &cfg, errors) };
     for block in &cfg.rpo {
         let mut phis_end = false;
-        for (at, inst) in function.blocks[*block].iter().enumerate() {
-            if function.insts[*inst].op == Op::PHI {
+        for (at, inst) in function[*block].iter().enumerate() {
+            if function[*inst].op == Op::PHI {
                 if phis_end {
                     errors.push(format!("{}: stands behind another instruction", describe(function, *inst)));
                 }
@@ -39,8 +39,8 @@ pub fn check(function: &Function, errors: &mut Vec<String>) {
 
 /// Outside of SSA form there are neither PHIs nor tied old values.
 fn nothing_left(function: &Function, errors: &mut Vec<String>) {
-    for inst in function.layout.iter().flat_map(|block| &function.blocks[*block]) {
-        if function.insts[*inst].op == Op::PHI || !function.olds(*inst).is_empty() {
+    for inst in function.layout().iter().flat_map(|block| &function[*block]) {
+        if function[*inst].op == Op::PHI || !function.olds(*inst).is_empty() {
             errors.push(format!("{}: belongs to SSA form", describe(function, *inst)));
         }
     }
@@ -53,9 +53,9 @@ type Position = (Block, usize);
 fn definitions(function: &Function, cfg: &Cfg, errors: &mut Vec<String>) -> SecondaryMap<VReg, Option<Position>> {
     let mut place: SecondaryMap<VReg, Option<Position>> = SecondaryMap::new();
     for block in &cfg.rpo {
-        for (at, inst) in function.blocks[*block].iter().enumerate() {
+        for (at, inst) in function[*block].iter().enumerate() {
             function.for_each_def(*inst, |reg| {
-                if function.regs[reg].phys.is_none() && place[reg].replace((*block, at)).is_some() {
+                if function[reg].phys.is_none() && place[reg].replace((*block, at)).is_some() {
                     errors.push(format!("{}: {reg} has a second definition", describe(function, *inst)));
                 }
             });
@@ -73,7 +73,7 @@ struct Values<'a> {
 
 impl Values<'_> {
     fn is_value(&self, reg: VReg) -> bool {
-        self.function.regs[reg].phys.is_none()
+        self.function[reg].phys.is_none()
     }
 
     fn uses(&self, inst: InstId, at: Position, errors: &mut Vec<String>) {
@@ -92,7 +92,7 @@ impl Values<'_> {
         let mut wrong = |what: String| errors.push(format!("{}: {what}", describe(function, inst)));
         let args = function.args(inst);
         let Some(result) = args.first().and_then(|d| d.as_reg()) else { return wrong("has no result".into()) };
-        if !function.insts[inst].guard.is_null() || !function.olds(inst).is_empty() {
+        if !function[inst].guard.is_null() || !function.olds(inst).is_empty() {
             wrong("a PHI has no guard and no old value".into());
         }
         let mut open: Vec<Block> = preds.to_vec();
@@ -109,7 +109,7 @@ impl Values<'_> {
             if pair[1].plain() != pair[1] {
                 wrong(format!("the input of {pred} has a sign"));
             }
-            if function.regs[value].file != function.regs[result].file {
+            if function[value].file != function[result].file {
                 wrong(format!("the input of {pred} is of another register file"));
             }
             let reaches = |def: Position| self.dominators.dominates(def.0, pred);
@@ -125,13 +125,13 @@ impl Values<'_> {
 /// same files; no other instruction has old values.
 fn tied(function: &Function, inst: InstId, errors: &mut Vec<String>) {
     let olds = function.olds(inst);
-    let guarded = !function.insts[inst].guard.is_null();
+    let guarded = !function[inst].guard.is_null();
     if olds.is_empty() && !guarded {
         return;
     }
     let files = |operand: Operand| {
         let mut files: Vec<File> = Vec::new();
-        function.for_each_reg(operand, |reg| files.push(function.regs[reg].file));
+        function.for_each_reg(operand, |reg| files.push(function[reg].file));
         files
     };
     let args = function.args(inst);
@@ -143,7 +143,7 @@ fn tied(function: &Function, inst: InstId, errors: &mut Vec<String>) {
     }
     let values = |operand: &Operand| {
         let mut any = false;
-        function.for_each_reg(*operand, |reg| any |= function.regs[reg].phys.is_none());
+        function.for_each_reg(*operand, |reg| any |= function[reg].phys.is_none());
         any
     };
     if olds.len() != defs.len() && (!olds.is_empty() || defs.iter().any(values)) {
@@ -211,10 +211,10 @@ b2:
     #[test]
     fn an_instruction_has_one_place() {
         let mut function = text::parse(TEXT).unwrap();
-        let (first, second) = (function.layout[0], function.layout[1]);
-        let inst = function.blocks[first][0];
-        function.blocks[second].insert(0, inst);
-        function.layout.push(second);
+        let (first, second) = (function.layout()[0], function.layout()[1]);
+        let inst = function[first][0];
+        function[second].insert(0, inst);
+        function.layout_mut().push(second);
         let found = verify::verify(&function).join("; ");
         assert!(
             found.contains("is in a second place, in b1") && found.contains("b1: is in the layout twice"),

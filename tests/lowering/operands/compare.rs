@@ -69,9 +69,9 @@ struct Inserts(Vec<Case>, AtomicUsize);
 impl OuterBackend for Inserts {
     fn late_expansion_unsupported_ops2(&self, inner: &dyn SmBackend, function: &mut Function) {
         let mut marker = 0;
-        for block in function.layout.clone() {
-            for inst in std::mem::take(&mut function.blocks[block]) {
-                if function.insts[inst].op != Op::BREV {
+        for block in function.layout().to_vec() {
+            for inst in std::mem::take(&mut function[block]) {
+                if function[inst].op != Op::BREV {
                     function.append(block, inst);
                     continue;
                 }
@@ -108,7 +108,7 @@ fn in_registers(function: &mut Function, block: Block, value: u64, words: usize)
 
 /// The parameter that a constant at this position reads.
 fn parameter(function: &Function, words: usize, at: usize) -> Operand {
-    let base = function.target.info().unwrap().param_base as usize;
+    let base = function.target().info().unwrap().param_base as usize;
     Operand::constant(0, (base + if words == 1 { 32 + 4 * at } else { 8 + 8 * at }) as u16)
 }
 
@@ -120,10 +120,10 @@ fn drawn(function: &mut Function, block: Block, case: &Case, at: usize, words: u
         Put::Uniform => {
             let to = registers(function, File::UR, words);
             let from = parameter(function, words, at);
-            let op = if function.target.has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
+            let op = if function.target().has(Feature::UniformLoadByScoreboard) { Op::LDCU } else { Op::ULDC };
             let load = put(function, block, op, &[(Role::D, to), (Role::C, from)]);
             if words == 2 {
-                function.insts[load].mods.set(Mod::Size, value::size::_64);
+                function[load].mods.set(Mod::Size, value::size::_64);
             }
             to
         }
@@ -178,9 +178,7 @@ fn modify(function: &mut Function, inst: InstId, case: &Case) {
             value::cmp::MIN,
             value::cmp::MAX,
         ];
-        function.insts[inst]
-            .mods
-            .set(Mod::Cmp, compared[(case.choice % if case.op == Op::DSETP { 7 } else { 5 }) as usize]);
+        function[inst].mods.set(Mod::Cmp, compared[(case.choice % if case.op == Op::DSETP { 7 } else { 5 }) as usize]);
     }
     if case.op.role_index(Role::Lut).is_some() {
         let lut = function.imm(case.choice >> 8 & 0xff);
@@ -191,7 +189,7 @@ fn modify(function: &mut Function, inst: InstId, case: &Case) {
         function.set_arg(inst, Role::Pu, carry);
     }
     if matches!(case.op, Op::IADD3 | Op::IMAD) && case.choice >> 31 & 1 != 0 {
-        function.insts[inst].mods.set(Mod::X, value::x::X);
+        function[inst].mods.set(Mod::X, value::x::X);
         let carry_in = if case.choice >> 32 & 1 != 0 { Operand::always() } else { Operand::never() };
         function.set_arg(inst, Role::Pp, carry_in);
         if case.op == Op::IADD3 {

@@ -39,7 +39,7 @@ struct Line {
 impl Line {
     fn of(form: &Form, target: &'static Target, random: &mut Random) -> Option<Line> {
         let (mut function, inst) = of_word(target, random_word(form, target, random))?;
-        function.insts[inst].guard = Operand::NULL;
+        function[inst].guard = Operand::NULL;
         if !is_legal(&function, inst) || has_wide_integer(&function, inst) {
             return None;
         }
@@ -114,9 +114,9 @@ pub fn forms_of(target: &'static Target) -> Tried {
 fn one(line: &Line, puts: &[Put], tried: &mut Tried) {
     let Some(fewest) = line.fewest(puts) else { return };
     let mut function = line.with(puts, 0);
-    let name = function.insts[line.inst].op.name();
+    let name = function[line.inst].op.name();
     legalized(&mut function);
-    let block = &function.blocks[function.entry()];
+    let block = &function[function.entry()];
     let moves = block.len() - 2;
     *tried.of.entry(name).or_default() += 1;
     tried.moves += moves;

@@ -75,7 +75,7 @@ pub fn run(cx: &mut PassCx) {
 /// For each point how many points before it have more predicates than there are.
 fn crowded(function: &Function, ranges: &Ranges) -> Vec<u32> {
     let mut change = vec![0i32; ranges.end as usize + 2];
-    for (reg, _) in function.regs.iter().filter(|(_, data)| data.file == File::P) {
+    for (reg, _) in function.regs().iter().filter(|(_, data)| data.file == File::P) {
         for range in &ranges.of[reg] {
             change[range.0 as usize] += 1;
             change[range.1 as usize] -= 1;
@@ -93,10 +93,10 @@ fn crowded(function: &Function, ranges: &Ranges) -> Vec<u32> {
 
 /// Chooses comparisons until no more predicates live than there are, or none is left.
 fn choose(function: &Function, ranges: &Ranges, all: &mut [Comparison]) {
-    let mut of: SecondaryMap<VReg, Option<u32>> = table(function.regs.len());
+    let mut of: SecondaryMap<VReg, Option<u32>> = table(function.regs().len());
     all.iter().enumerate().for_each(|(i, comparison)| of[comparison.reg] = Some(i as u32));
     let mut starts: Vec<(u32, u32, VReg)> = Vec::new();
-    for (reg, _) in function.regs.iter().filter(|(_, data)| data.file == File::P) {
+    for (reg, _) in function.regs().iter().filter(|(_, data)| data.file == File::P) {
         starts.extend(ranges.of[reg].iter().map(|range| (range.0, range.1, reg)));
     }
     starts.sort_unstable();

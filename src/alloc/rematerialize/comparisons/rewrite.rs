@@ -22,24 +22,24 @@ fn repeat(function: &mut Function, first: &SecondaryMap<Block, u32>, all: &[Comp
             of[group.block].push((group.first, comparison.reg, group));
         }
     }
-    for block in function.layout.clone() {
+    for block in function.layout().to_vec() {
         if of[block].is_empty() {
             continue;
         }
         of[block].sort_by_key(|(at, reg, _)| (*at, *reg));
         let end = first[block] + 2 * function.first_terminator(block) as u32;
-        let insts = std::mem::take(&mut function.blocks[block]);
+        let insts = std::mem::take(&mut function[block]);
         let (mut out, mut next) = (Vec::with_capacity(insts.len() + 8), 0);
         let mut held: Vec<(VReg, VReg, u32)> = Vec::new();
         for (at, inst) in insts.into_iter().enumerate() {
             let point = first[block] + 2 * at as u32;
             held.retain(|(.., last)| point <= *last);
             // Between the move of the stack pointer and its call nothing may reach for the frame.
-            let calls = function.insts[inst].op.has(Prop::Clobbers);
+            let calls = function[inst].op.has(Prop::Clobbers);
             let moved = out.pop_if(|last| calls && sets_stack_pointer(function, *last));
             // What terminators read stands in front of the first of them.
             while let Some((_, reg, group)) = of[block].get(next).filter(|(at, ..)| (*at).min(end) <= point) {
-                let line = function.insts[inst].line;
+                let line = function[inst].line;
                 held.push((*reg, again(function, *reg, &group.chain, line, &mut out), group.last));
                 next += 1;
             }
@@ -49,20 +49,20 @@ fn repeat(function: &mut Function, first: &SecondaryMap<Block, u32>, all: &[Comp
                     function.args_mut(inst)[i] = renamed(operand, &held);
                 }
             }
-            function.insts[inst].guard = renamed(function.insts[inst].guard, &held);
+            function[inst].guard = renamed(function[inst].guard, &held);
             out.extend(moved);
             out.push(inst);
         }
-        function.blocks[block] = out;
+        function[block] = out;
     }
 }
 
 /// Removes comparisons, and what they alone read, that no reader is left of.
 fn sweep_up(function: &mut Function, all: &[Comparison]) {
-    let mut uses: SecondaryMap<VReg, u32> = table(function.regs.len());
-    let insts = function.layout.iter().flat_map(|block| &function.blocks[*block]);
+    let mut uses: SecondaryMap<VReg, u32> = table(function.regs().len());
+    let insts = function.layout().iter().flat_map(|block| &function[*block]);
     insts.for_each(|inst| function.for_each_use(*inst, |reg| uses[reg] += 1));
-    let mut dead: SecondaryMap<InstId, bool> = table(function.insts.len());
+    let mut dead: SecondaryMap<InstId, bool> = table(function.insts().len());
     // The comparison stands behind what is repeated for it.
     for inst in all.iter().flat_map(|comparison| &comparison.groups).flat_map(|group| group.chain.iter().rev()) {
         let mut read = dead[*inst];
@@ -72,8 +72,8 @@ fn sweep_up(function: &mut Function, all: &[Comparison]) {
             dead[*inst] = true;
         }
     }
-    for block in function.layout.clone() {
-        function.blocks[block].retain(|inst| !dead[*inst]);
+    for block in function.layout().to_vec() {
+        function[block].retain(|inst| !dead[*inst]);
     }
 }
 
@@ -86,7 +86,7 @@ fn renamed(operand: Operand, held: &[(VReg, VReg, u32)]) -> Operand {
 fn again(function: &mut Function, reg: VReg, chain: &[InstId], line: u32, out: &mut Vec<InstId>) -> VReg {
     let mut made: SmallVec<[(VReg, VReg); DEAREST]> = SmallVec::new();
     for inst in chain {
-        let data = function.insts[*inst];
+        let data = function[*inst];
         let mut args: SmallVec<[Operand; 8]> = function.args(*inst).into();
         for (i, operand) in args.iter_mut().enumerate() {
             let Some(old) = operand.as_reg() else { continue };
@@ -96,8 +96,8 @@ fn again(function: &mut Function, reg: VReg, chain: &[InstId], line: u32, out: &
                     *operand = new.map_or(*operand, |(_, to)| operand.with_reg(*to));
                 }
                 Direction::Def => {
-                    let RegData { file, varying, .. } = function.regs[old];
-                    let fresh = function.regs.push(RegData { file, varying, phys: None, fixed: None });
+                    let RegData { file, varying, .. } = function[old];
+                    let fresh = function.regs_mut().push(RegData { file, varying, phys: None, fixed: None });
                     made.push((old, fresh));
                     *operand = operand.with_reg(fresh);
                 }
@@ -105,7 +105,7 @@ fn again(function: &mut Function, reg: VReg, chain: &[InstId], line: u32, out: &
             }
         }
         let new = function.make_with(data.op, &args);
-        let copy = &mut function.insts[new];
+        let copy = &mut function[new];
         (copy.mods, copy.contract, copy.line) = (data.mods, data.contract, line);
         out.push(new);
     }

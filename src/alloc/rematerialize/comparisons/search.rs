@@ -28,9 +28,9 @@ pub struct Search<'a> {
 }
 
 fn order(function: &Function) -> SecondaryMap<InstId, u32> {
-    let mut order = table(function.insts.len());
-    for block in &function.layout {
-        function.blocks[*block].iter().enumerate().for_each(|(at, inst)| order[*inst] = at as u32);
+    let mut order = table(function.insts().len());
+    for block in function.layout() {
+        function[*block].iter().enumerate().for_each(|(at, inst)| order[*inst] = at as u32);
     }
     order
 }
@@ -38,11 +38,11 @@ fn order(function: &Function) -> SecondaryMap<InstId, u32> {
 type Readers = ListTable<VReg, SmallVec<[(u32, Block); 2]>>;
 
 fn readers(function: &Function, first: &SecondaryMap<Block, u32>) -> Readers {
-    let mut readers = Readers::new(function.regs.len());
-    for block in &function.layout {
-        for (at, inst) in function.blocks[*block].iter().enumerate() {
+    let mut readers = Readers::new(function.regs().len());
+    for block in function.layout() {
+        for (at, inst) in function[*block].iter().enumerate() {
             function.for_each_use(*inst, |reg| {
-                if function.regs[reg].file == File::P {
+                if function[reg].file == File::P {
                     readers[reg].push((first[*block] + 2 * at as u32, *block));
                 }
             });
@@ -64,7 +64,7 @@ impl<'a> Search<'a> {
     pub fn comparisons(&self) -> Vec<Comparison> {
         let (mut all, mut moved) = (Vec::new(), self.moved());
         for block in &self.places.cfg.rpo {
-            for (at, inst) in self.function.blocks[*block].iter().enumerate() {
+            for (at, inst) in self.function[*block].iter().enumerate() {
                 let Some(reg) = self.result(*inst) else { continue };
                 let point = self.first[*block] + 2 * at as u32;
                 if let Some(comparison) = self.comparison(reg, (*block, *inst), point) {
@@ -82,12 +82,12 @@ impl<'a> Search<'a> {
 
     /// What moves of each predicate to a general register and back would cost.
     fn moved(&self) -> SecondaryMap<VReg, Option<f64>> {
-        let mut costs: SecondaryMap<VReg, Option<f64>> = table(self.function.regs.len());
+        let mut costs: SecondaryMap<VReg, Option<f64>> = table(self.function.regs().len());
         for block in &self.places.cfg.rpo {
             let frequency = self.places.frequency(*block);
-            for inst in &self.function.blocks[*block] {
+            for inst in &self.function[*block] {
                 let mut add = |reg: VReg| {
-                    if self.function.regs[reg].file == File::P && is_free(self.function, reg) {
+                    if self.function[reg].file == File::P && is_free(self.function, reg) {
                         *costs[reg].get_or_insert(0.0) += frequency;
                     }
                 };
@@ -106,16 +106,16 @@ impl<'a> Search<'a> {
 
     /// The predicate that an instruction makes, if it may be repeated.
     fn result(&self, inst: InstId) -> Option<VReg> {
-        let (function, data) = (self.function, &self.function.insts[inst]);
+        let (function, data) = (self.function, &self.function[inst]);
         let (mut result, mut results) = (None, 0);
         function.for_each_def(inst, |reg| (result, results) = (Some(reg), results + 1));
-        let reg = result.filter(|reg| results == 1 && function.regs[*reg].file == File::P)?;
+        let reg = result.filter(|reg| results == 1 && function[*reg].file == File::P)?;
         let known = matches!(self.definition[reg], Definition::One(maker, _) if maker == inst);
         (known && is_free(function, reg) && self.is_cheap(inst) && !data.op.has(Prop::Pseudo)).then_some(reg)
     }
 
     fn is_cheap(&self, inst: InstId) -> bool {
-        let op = self.function.insts[inst].op;
+        let op = self.function[inst].op;
         let slow = op.has(Prop::VariableLatency) || op.has(Prop::Fp64Pipe);
         is_pure(self.function, inst) && !slow && self.function.extras(inst).0.is_empty()
     }
@@ -180,14 +180,14 @@ impl<'a> Search<'a> {
         let (function, mut results, mut fits) = (self.function, 0, true);
         function.for_each_def(maker, |_| results += 1);
         function.for_each_use(maker, |source| fits &= self.stays(source, block, maker, point));
-        let pseudo = function.insts[maker].op.has(Prop::Pseudo);
+        let pseudo = function[maker].op.has(Prop::Pseudo);
         let wide = function.args(maker).iter().any(|operand| operand.as_vector().is_some());
-        results == 1 && !wide && fits && !pseudo && function.regs[reg].file == File::R && self.is_cheap(maker)
+        results == 1 && !wide && fits && !pseudo && function[reg].file == File::R && self.is_cheap(maker)
     }
 
     /// Whether a register that an instruction of a block reads has the same value at a later point.
     fn stays(&self, reg: VReg, home: Block, inst: InstId, point: u32) -> bool {
-        let data = &self.function.regs[reg];
+        let data = &self.function[reg];
         if data.phys.is_some() || !matches!(data.file, File::R | File::UR) {
             return false;
         }
