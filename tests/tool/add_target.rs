@@ -114,7 +114,7 @@ fn add_pass(root: &Path) {
     let body = "//! A pass made up by a test.\n\nuse crate::analysis::PassCx;\nuse crate::tables::Op;\n\n\
                 /// Puts a NOP in front.\npub fn run(cx: &mut PassCx) {\n    let nop = \
                 cx.function.make(Op::NOP);\n    \
-                let entry = cx.function.entry();\n    cx.function.blocks[entry].insert(0, nop);\n}\n";
+                let entry = cx.function.entry();\n    cx.function[entry].insert(0, nop);\n}\n";
     std::fs::write(root.join("src/opt/made_up.rs"), body).unwrap();
     let table = root.join("tables/passes.ron");
     let text = std::fs::read_to_string(&table).unwrap();
