@@ -18,11 +18,11 @@ use super::operand::{Kind, Operand};
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
 use crate::tables::ori::{Direction, RoleInfo, Width};
-use crate::tables::registers::{Callee, Changes};
+use crate::tables::registers::Callee;
 use crate::tables::{Mods, Op, Prop, Role, Target, value};
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, entity_impl};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Number of the stack pointer in the general register file.
 pub const STACK_POINTER: u16 = 1;
