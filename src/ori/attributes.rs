@@ -1,5 +1,5 @@
 //! What is known of an Ori function beside its code: its calling convention, limits, frame, and
-//! what its cubin records. No invariant of the code depends on any of it.
+//! what its cubin records. Only [`Attributes::rolled`] names parts of the code.
 
 use super::bank_constants::BankConstants;
 use super::function::{Convention, Rolled};

@@ -213,6 +213,8 @@ fn buckets(model: &Model, text: &mut String) {
         let _ = writeln!(starts, "    Numbers16({}),", bytes(&line));
     }
     let _ = writeln!(text, "pub(crate) static BUCKETS: [Numbers16; {generations}] = [\n{starts}];");
+    // The bytes above hold 16 bits of each position: more candidates do not build.
+    let _ = writeln!(text, "const _: u16 = {};", candidates.len());
     let _ = writeln!(text, "pub(crate) static CANDIDATES: [u16; {}] = {candidates:?};", candidates.len());
 }
 

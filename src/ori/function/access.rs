@@ -64,11 +64,6 @@ impl Function {
         &self.name
     }
 
-    /// Gives the function another name.
-    pub fn set_name(&mut self, name: String) {
-        self.name = name;
-    }
-
     /// The target.
     #[inline]
     pub fn target(&self) -> &'static Target {
