@@ -20,8 +20,8 @@ pub struct Insts {
     data: PrimaryMap<InstId, InstData>,
     places: Vec<Place>,
     registers: Vec<VReg>,
-    /// Whether an instruction was made or changed since all were listed.
-    changed: bool,
+    /// Instructions that were made or changed since all were listed.
+    changed: Vec<InstId>,
 }
 
 /// Where the registers of an instruction are listed: those that it defines, then those it reads.
@@ -56,8 +56,9 @@ impl Insts {
     /// Adds an instruction.
     pub fn push(&mut self, data: InstData) -> InstId {
         self.places.push(NOWHERE);
-        self.changed = true;
-        self.data.push(data)
+        let inst = self.data.push(data);
+        self.changed.push(inst);
+        inst
     }
 
     /// Drops the room for more instructions.
@@ -71,7 +72,7 @@ impl Insts {
         self.data = kept.iter().map(|inst| self.data[*inst]).collect();
         self.places = vec![NOWHERE; kept.len()];
         self.registers = Vec::new();
-        self.changed = true;
+        self.changed = self.data.keys().collect();
     }
 
     /// Number of instructions created, without those that were dropped.
@@ -92,8 +93,12 @@ impl Insts {
     /// An instruction is about to change.
     #[inline]
     pub(super) fn change(&mut self, inst: InstId) {
-        self.places[inst.index()] = NOWHERE;
-        self.changed = true;
+        let place = &mut self.places[inst.index()];
+        // What is in no list is among the changed ones already.
+        if place.first != NOWHERE.first {
+            *place = NOWHERE;
+            self.changed.push(inst);
+        }
     }
 
     /// The registers that an instruction defines, if they are listed.
@@ -112,16 +117,14 @@ impl Insts {
         self.registers.get(first..first + usize::from(place.uses))
     }
 
-    /// Takes the list, to add what is not in it; `None` if nothing has changed.
-    pub(super) fn begin(&mut self) -> Option<Vec<VReg>> {
-        if !std::mem::take(&mut self.changed) {
-            return None;
-        }
+    /// Takes the list, and the instructions that are to be added to it.
+    pub(super) fn begin(&mut self) -> (Vec<VReg>, Vec<InstId>) {
         if self.registers.len() > MANY * self.len() {
             self.registers.clear();
             self.places.fill(NOWHERE);
+            self.changed = self.data.keys().collect();
         }
-        Some(std::mem::take(&mut self.registers))
+        (std::mem::take(&mut self.registers), std::mem::take(&mut self.changed))
     }
 
     /// Whether an instruction is in the list.

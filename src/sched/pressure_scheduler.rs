@@ -210,7 +210,8 @@ impl Scratch {
 /// The best one of the orders that let pure instructions follow fences, or do not, follow the order
 /// that the block has, or do not, compare whole trees, or do not, and count quads as a whole, or do
 /// not; the first one that needs no more than `enough`. An order is given up as soon as it costs as
-/// much as the best one.
+/// much as the best one. Of these ways those are left out together that did not help: trees behind
+/// fences helped no block of 300 in 1,850 kernels, and trees of quads two.
 fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, old: Peaks, enough: i32) -> Plan {
     let all = scratch.all;
     // No order needs less than what lives at its beginning.
@@ -245,23 +246,19 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
             }
         }
     }
-    for (fences, trees) in [(false, true), (true, false), (true, true)].into_iter().filter(|of| fences || !of.0) {
+    for (fences, trees) in [(false, true), (true, false)].into_iter().filter(|of| fences || !of.0) {
         if best.best() <= enough {
             return best;
         }
         consider(&mut best, Aim { fences, trees, ..plain });
     }
-    for trees in [false, true].into_iter().filter(|_| fences) {
-        if best.best() > RISES.max(enough) {
-            consider(&mut best, Aim { fences, rises: true, trees, ..plain });
-        }
+    if fences && best.best() > RISES.max(enough) {
+        consider(&mut best, Aim { fences, rises: true, ..plain });
     }
     // Where more are needed than live at once, what lives stands scattered in quads.
-    for trees in [false, true] {
-        if best.best() > enough && best.new.needs > best.new.general {
-            let Aim { fences, rises, .. } = best.aim;
-            consider(&mut best, Aim { fences, rises, trees, quads: true, ..plain });
-        }
+    if best.best() > enough && best.new.needs > best.new.general {
+        let Aim { fences, rises, .. } = best.aim;
+        consider(&mut best, Aim { fences, rises, quads: true, ..plain });
     }
     best
 }

@@ -45,13 +45,10 @@ impl Function {
         self.sources(inst).for_each(f);
     }
 
-    /// Lists the registers of all instructions in blocks, so that the two above go over lists.
+    /// Lists the registers of all instructions, so that the two above go over lists.
     pub fn list_registers(&mut self) {
-        let Some(mut list) = self.insts.begin() else { return };
-        for inst in self.layout.iter().flat_map(|block| &self.blocks[*block]).copied() {
-            if self.insts.is_listed(inst) {
-                continue;
-            }
+        let (mut list, changed) = self.insts.begin();
+        for inst in changed {
             let first = list.len();
             self.find_defs(inst, |reg| list.push(reg));
             let uses = list.len();
