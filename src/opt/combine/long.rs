@@ -28,11 +28,12 @@ pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usi
     if read {
         return None;
     }
+    // The one that nothing else reads is gone then.
+    let uses = |(_, high): (Operand, Operand)| high.as_reg().map_or(0, |reg| def_use.uses(reg));
+    let (x, y) = if uses(y) < uses(x) { (y, x) } else { (x, y) };
     for (product, addend) in [(x, y), (y, x)] {
         let (Some(p), Some(a)) = (pair(function, product), pair(function, addend)) else { continue };
-        // A product with other uses is recomputed, which costs no more than the sum.
-        let (Some(one), Some(two)) = (def_use.def_of(function, p[0]), def_use.def_of(function, p[1])) else { continue };
-        let Some((fa, fb, mods)) = wide_factors(function, def_use, [one, two], p) else { continue };
+        let Some((fa, fb, mods)) = wide_factors(function, def_use, p) else { continue };
         let before = [DefUse::reads(function, low), DefUse::reads(function, high)].concat();
         let (d, c) = ([d, function.arg(high, Role::D).as_reg()?], function.vector(&a));
         let (d, old) = (function.vector(&d), function[high]);
@@ -49,13 +50,15 @@ pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usi
     None
 }
 
-/// Factors and modifiers of a 64-bit product without addend.
-fn wide_factors(
-    function: &mut Function,
-    def_use: &DefUse,
-    [inst, high]: [InstId; 2],
-    result: [VReg; 2],
-) -> Option<(Operand, Operand, Mods)> {
+/// Factors and modifiers of a 64-bit product without addend, or of a word that a shift extends by
+/// its sign, which is the product with one. A product with other uses is recomputed, which costs no
+/// more than the sum.
+fn wide_factors(function: &mut Function, def_use: &DefUse, result: [VReg; 2]) -> Option<(Operand, Operand, Mods)> {
+    let high = def_use.def_of(function, result[1])?;
+    if shift::sign_of(function, def_use, high) == Some(Operand::reg(result[0])) {
+        return Some((Operand::reg(result[0]), function.imm(1), Mods::default()));
+    }
+    let inst = def_use.def_of(function, result[0])?;
     if inst != high {
         let (x, places, signed) = shift::scaled(function, def_use, inst, high)?;
         let sign = if signed { value::sign::NONE } else { value::sign::U32 };

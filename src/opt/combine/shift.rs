@@ -195,7 +195,11 @@ pub fn scaled(function: &Function, def_use: &DefUse, low: InstId, high: InstId) 
         return Some((x, n, false));
     }
     let sign = def_use.def_of(function, top.as_reg()?)?;
-    let extends =
-        shift(function, def_use, sign) == Some((Shift::RightHighSigned, 31)) && function.arg(sign, Role::C) == x;
-    extends.then_some((x, n, true))
+    (sign_of(function, def_use, sign) == Some(x)).then_some((x, n, true))
+}
+
+/// The word whose sign fills the result of a shift.
+pub fn sign_of(function: &Function, def_use: &DefUse, inst: InstId) -> Option<Operand> {
+    let fills = shift(function, def_use, inst) == Some((Shift::RightHighSigned, 31));
+    fills.then(|| function.arg(inst, Role::C))
 }
