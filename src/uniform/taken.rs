@@ -10,6 +10,9 @@ use crate::tables::ori::{Class, Direction};
 use crate::tables::{Mod, Op, Prop, Role, value};
 use smallvec::SmallVec;
 
+/// The rank of a value that is taken last.
+const LAST: u8 = 4;
+
 /// What an instruction outside the set takes of what is in it.
 #[derive(Clone, Default)]
 pub struct Taken {
@@ -124,15 +127,19 @@ impl Candidates {
         groups
     }
 
-    /// 0 for a value that exists once, 1 for one from a constant bank, 2 for others.
+    /// 0 for a value that exists once. Of the others, those with several readers come first, which
+    /// would all keep it in a general register, and those from a constant bank before the rest.
     fn rank(&self, function: &Function, regs: &[VReg]) -> u8 {
         let rank = |reg: &VReg| match self.definition[*reg] {
-            _ if self.twins.of(*reg) == Twin::In => 2,
+            _ if self.twins.of(*reg) == Twin::In => LAST,
             _ if !self.may_be_twice(function, *reg) => 0,
-            Some((inst, _)) if function[inst].op == Op::LDC => 1,
-            _ => 2,
+            Some((inst, _)) => {
+                let alone = self.readers(*reg).len() == 1;
+                1 + 2 * u8::from(alone) + u8::from(function[inst].op != Op::LDC)
+            }
+            None => LAST,
         };
-        regs.iter().map(rank).min().unwrap_or(2)
+        regs.iter().map(rank).min().unwrap_or(LAST)
     }
 
     /// Whether an instruction is encoded with these registers of the set in the uniform file, its
