@@ -39,7 +39,7 @@ const DEEPER: u32 = 32;
 const ANCHORED: u32 = 48;
 const ANCHORED_DEEPER: u32 = 160;
 /// The same where calls destroy registers: fewer leave too few that they do not.
-const CALLS: u32 = 32;
+const CALLS: u32 = 24;
 /// Most registers that are saved for the sake of more blocks on an SM.
 const FEWER: u32 = 20;
 /// Registers below the limit of a function that stay free of this: those that the count adds, and
@@ -79,6 +79,7 @@ pub fn again(cx: &mut PassCx) {
     }
     round(cx, Kind { anchored: true, ..Kind::default() }, ANCHORED, &mut most);
     round(cx, Kind { deeper: true, anchored: true, ..Kind::default() }, ANCHORED_DEEPER, &mut most);
+    more_blocks(cx, most);
 }
 
 /// What a round repeats: also in loops that the first definition is not in; also what reads
