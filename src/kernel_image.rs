@@ -193,7 +193,7 @@ pub fn of_object<'a>(
         params: lowered.params.clone(),
         shared: lowered.shared,
         stack: cubin::Stack {
-            frame: lowered.function.attributes().frame_bytes,
+            frame: lowered.function.attributes().frame_bytes + lowered.function.attributes().below_stack,
             max: Some(0),
             call_return: (code.reconverges || !code.tables.is_empty()).then_some(0),
             ..cubin::Stack::default()
@@ -369,7 +369,9 @@ fn stacks(pieces: &[Piece], pointers: &[String]) -> Vec<u32> {
     let mut known: Vec<Option<u32>> = vec![None; pieces.len()];
     let frame = |piece: usize| pieces[piece].lowered.function.attributes().frame_bytes;
     (0..pieces.len()).for_each(|piece| follow(piece, &callees, &frame, &mut known));
-    known.into_iter().map(|depth| depth.unwrap_or(0)).collect()
+    // Any lane may be anywhere in the code when another one uses what is below its stack.
+    let below = pieces.iter().map(|piece| piece.lowered.function.attributes().below_stack).max().unwrap_or(0);
+    known.into_iter().map(|depth| depth.unwrap_or(0) + below).collect()
 }
 
 /// Stack bytes of each function of a module, by name, with those of its deepest call path.

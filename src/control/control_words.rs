@@ -27,6 +27,8 @@ use std::collections::BTreeSet;
 
 /// Encodes "no scoreboard".
 pub const NONE: u8 = 7;
+/// All scoreboards.
+const ALL_BOARDS: u8 = 0x3f;
 /// Maximum of the stall field in cycles, and the longest stall without yielding to another warp.
 const LONGEST: u16 = 15;
 const LONGEST_STAY: u16 = 11;
@@ -62,6 +64,8 @@ pub struct Item {
     leaves: bool,
     /// Whether it must wait for everything in flight.
     pub drains: bool,
+    /// Whether lanes go on that have come from elsewhere.
+    wakes: bool,
     /// Whether it must wait for every result in flight: what is loaded behind it must not be older
     /// than what was loaded before it.
     pub acquires: bool,
@@ -94,8 +98,10 @@ impl Item {
             class: latency.class_of(op, &function[inst].mods),
             control: op.has(Prop::Control),
             leaves: op == Op::BRA,
-            // Another warp may get the registers that this one gives.
-            drains: matches!(op, Op::CALL | Op::RET | Op::SETMAXREG),
+            // Another warp may get the registers that this one gives, and lanes that are elsewhere
+            // may still wait for what they have loaded.
+            drains: matches!(op, Op::CALL | Op::RET | Op::SETMAXREG | Op::BMOV_STATE_B),
+            wakes: op == Op::BMOV_STATE_B,
             acquires: op == Op::ACQUIRE || op == Op::CCTL && function[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),
             read_wanted: false,
@@ -426,6 +432,9 @@ impl Scheduler<'_> {
         if item.acquires {
             let results = state.entries().filter(|(_, e)| e.announced && e.write);
             wait |= results.fold(0, |mask, (_, e)| mask | e.boards);
+        }
+        if item.wakes {
+            wait = ALL_BOARDS;
         }
         if item.drains {
             wait |= state.entries().fold(0, |mask, (_, e)| mask | e.boards);

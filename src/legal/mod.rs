@@ -18,6 +18,7 @@ mod knobs;
 pub mod operands;
 pub mod phases;
 mod policy;
+pub mod quads;
 mod slow_path;
 
 pub use backend::{OuterBackend, SmBackend};

@@ -26,6 +26,7 @@ pub(crate) mod mma;
 pub(crate) mod module;
 mod multimem;
 mod operand;
+mod quads;
 mod special_regs;
 mod surface;
 mod tensor;

@@ -220,13 +220,13 @@ fn shared_sum_of_64_bits_is_one_operation() {
 /// Every unimplemented instruction is reported at its position, by its name.
 #[test]
 fn refusals_are_complete() {
-    let body = "tex.grad.3d.v4.f32.f32 {f0, f1, f2, f3}, [d0, {f0, f1, f2, f3}], {f0, f1, f2, f3}, {f0, f1, f2, f3};\n\
+    let body = "tex.grad.3d.v4.f32.s32 {f0, f1, f2, f3}, [d0, {r0, r1, r2, r3}], {f0, f1, f2, f3}, {f0, f1, f2, f3};\n\
         add.u32 r0, r1, r2;\n\
-        tex.grad.cube.v4.f32.f32 {f0, f1, f2, f3}, [d0, {f0, f1, f2, f3}], {f0, f1, f2, f3}, {f0, f1, f2, f3};";
+        tex.grad.1d.v4.f32.s32 {f0, f1, f2, f3}, [d0, {r0}], {f0}, {f1};";
     let diagnostics = lowered(&kernel(body).replace("sm_75", "sm_80"), "sm_80").err().unwrap();
     let said: Vec<(u32, &str)> = diagnostics.iter().map(|d| (d.pos.unwrap().line, d.message.as_str())).collect();
     let expected =
-        [(10, "Instruction 'tex.grad.3d' is not implemented"), (12, "Instruction 'tex.grad.cube' is not implemented")];
+        [(10, "Instruction 'tex.grad.3d' is not implemented"), (12, "Instruction 'tex.grad.1d' is not implemented")];
     assert_eq!(said, expected);
 }
 

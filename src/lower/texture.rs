@@ -52,7 +52,7 @@ impl Builder<'_> {
         if self.is_gradient_call(inst) {
             return self.where_guarded(|b| b.read_volume_at(inst));
         }
-        if self.images_by_call() {
+        if self.images_by_call() || self.reads_by_quads(inst) {
             return self.where_guarded(|b| b.read_texture_at(inst, geometry));
         }
         self.read_texture_at(inst, geometry)
@@ -86,8 +86,8 @@ impl Builder<'_> {
         };
         let absent = if resident.is_some() { self.temp_pred() } else { Operand::NULL };
         self.give_results(inst, elements(values), absent, |b, mask, native| {
-            if b.images_by_call() {
-                return b.issue_call(inst, list, &handle, (mask, absent));
+            if b.images_by_call() || b.reads_by_quads(inst) {
+                return b.issue_call(inst, list, &handle, (mask, absent, native));
             }
             let mut read = Read { mask, absent, ..b.read(inst, geometry, list)? };
             read.mods.extend(native.then_some((Mod::TexHalf, value::tex_half::F16_RN)));
@@ -99,16 +99,21 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A read by a call, whose answer to the question for absent texels is a word.
+    /// A read by a call or by squares of lanes, whose answer to the question for absent texels is a
+    /// word.
     fn issue_call(
         &mut self,
         inst: &ast::Instruction,
         list: &ast::Operand,
         handle: &Handle,
-        (mask, absent): (u64, Operand),
+        (mask, absent, halves): (u64, Operand, bool),
     ) -> Lowered<Vec<Operand>> {
-        let mut results = self.read_by_call(inst, list, handle, (mask, !absent.is_null()))?;
-        if !absent.is_null() {
+        let asks = !absent.is_null();
+        let mut results = match self.images_by_call() {
+            true => self.read_by_call(inst, list, handle, (mask, asks))?,
+            false => self.read_by_quads(inst, list, handle, (mask, asks, halves))?,
+        };
+        if asks {
             let word = results.remove(0);
             self.isetp(absent, &[NE, AND, U32], word, Operand::zero());
         }
@@ -156,11 +161,10 @@ impl Builder<'_> {
         if !self.has(Feature::TextureOpcodes) && !self.images_by_call() {
             return Err(Refusal::NotBuilt);
         }
-        let built = !is_of_volume(inst) || self.is_gradient_call(inst);
-        if inst.op == PtxOp::TexGrad && (!built || inst.types[1] != ScalarType::F32) {
+        if inst.op == PtxOp::TexGrad && inst.types[1] != ScalarType::F32 {
             return Err(later(inst, geometry.name()));
         }
-        if inst.op == PtxOp::TexGrad && compares(inst) && !self.is_gradient_call(inst) {
+        if inst.op == PtxOp::TexGrad && compares(inst) && !is_of_volume(inst) {
             return Err(later_with(inst, "a comparison"));
         }
         Ok(())
@@ -236,6 +240,20 @@ impl Builder<'_> {
         list: &[ast::Operand],
         ty: ScalarType,
     ) -> Lowered<Vec<Operand>> {
+        let mut words = self.plain_coordinates(geometry, list, ty)?;
+        if geometry.is_cube() {
+            self.project(&mut words[usize::from(geometry.has_layers())..]);
+        }
+        Ok(words)
+    }
+
+    /// The layer, clamped, and the coordinates.
+    pub(super) fn plain_coordinates(
+        &mut self,
+        geometry: Geometry,
+        list: &[ast::Operand],
+        ty: ScalarType,
+    ) -> Lowered<Vec<Operand>> {
         let (layers, before) = (usize::from(geometry.has_layers()), usize::from(geometry.is_multisample()));
         let (list, mut words) = (&list[before..], Vec::new());
         for part in list.iter().take(layers) {
@@ -252,9 +270,6 @@ impl Builder<'_> {
         }
         for part in list.iter().skip(layers).take(geometry.dimensions()) {
             words.push(self.source_word(part, ty)?);
-        }
-        if geometry.is_cube() {
-            self.project(&mut words[layers..]);
         }
         Ok(words)
     }
@@ -400,7 +415,7 @@ fn gather(component: Option<Component>) -> u8 {
     }
 }
 
-fn texdim(shape: Geometry) -> u8 {
+pub(super) fn texdim(shape: Geometry) -> u8 {
     match shape {
         Geometry::D1d => value::texdim::_1D,
         Geometry::D2d | Geometry::D2dms => value::texdim::_2D,

@@ -25,6 +25,8 @@ pub struct Attributes {
     /// Bytes of the whole frame, once allocated: `local_bytes`, then spill slots, then saved
     /// registers.
     pub frame_bytes: u32,
+    /// Bytes below the stack pointer of any lane, wherever it is, that the code uses.
+    pub below_stack: u32,
     /// Bytes that spill code stores, once allocated.
     pub spill_stores: u32,
     /// Bytes that spill code loads, once allocated.
@@ -59,6 +61,7 @@ impl Default for Attributes {
             private_callees: BTreeMap::new(),
             local_bytes: 0,
             frame_bytes: 0,
+            below_stack: 0,
             spill_stores: 0,
             spill_loads: 0,
             max_registers: None,

@@ -20,6 +20,7 @@ pub mod liveness;
 pub mod long;
 pub mod mods;
 pub mod operand;
+pub mod quads;
 pub mod register_changes;
 pub mod ssa;
 pub mod text;

@@ -2,9 +2,10 @@
 
 use super::{Function, InstId, Symbol};
 use crate::ori::operand::{Kind, Operand};
+use crate::ori::quads;
 use crate::tables::helpers::Helper;
 use crate::tables::registers::Callee;
-use crate::tables::{Prop, Role};
+use crate::tables::{Op, Prop, Role};
 
 impl Function {
     /// An immediate operand with these 64 bits.
@@ -57,6 +58,9 @@ impl Function {
     pub fn callee(&self, inst: InstId) -> Option<Callee> {
         if !self.insts[inst].op.has(Prop::Clobbers) {
             return None;
+        }
+        if self.insts[inst].op == Op::TEX_QUADS {
+            return Some(Callee::SlowPath(quads::KEPT));
         }
         match self.symbol_of(self.arg(inst, Role::Target)) {
             Some(Symbol::SlowPath(id)) => {

@@ -79,9 +79,10 @@ pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, obse
     state.waited(inst.ctrl.wait);
     if inst.op == Op::DEPBAR {
         state.waited(drained(inst));
-        let (board, left) = (inst.arg(Role::Sb), inst.arg(Role::N));
-        if !board.is_none() && left.val != 0 {
-            state.all_but(board.val as u32, left.val);
+        if let Some(board) = counted(inst)
+            && inst.arg(Role::N).val != 0
+        {
+            state.all_but(board, inst.arg(Role::N).val);
         }
     }
     if inst.op == Op::WARPGROUP && !inst.arg(Role::A).is_none() {
@@ -153,10 +154,16 @@ fn excluded(guard: Option<Guard>, entry: &Pending) -> bool {
     matches!((guard, entry.guard), (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1) && a.2 != b.2 && u32::from(a.1) != PT)
 }
 
+/// The scoreboard that a DEPBAR counts with; the first one has the number that is left out.
+fn counted(inst: &Inst) -> Option<u32> {
+    (inst.modifier(Mod::Le) == value::le::LE).then(|| inst.arg(Role::Sb).val as u32)
+}
+
 /// The scoreboards that a DEPBAR waits for completely.
 fn drained(inst: &Inst) -> u8 {
-    let (board, left, mask) = (inst.arg(Role::Sb), inst.arg(Role::N), inst.arg(Role::Mask));
-    let one = if !board.is_none() && left.val == 0 { 1u8.checked_shl(board.val as u32).unwrap_or(0) } else { 0 };
+    let (left, mask) = (inst.arg(Role::N), inst.arg(Role::Mask));
+    let board = counted(inst).filter(|_| left.val == 0);
+    let one = board.map_or(0, |board| 1u8.checked_shl(board).unwrap_or(0));
     one | if mask.is_none() { 0 } else { mask.val as u8 }
 }
 

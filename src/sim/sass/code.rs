@@ -339,6 +339,23 @@ pub enum Exec {
     StateFromReg {
         active: bool,
     },
+    /// The lanes that run to a convergence barrier.
+    BarFromState {
+        bar: u8,
+    },
+    /// The lanes that run from a convergence barrier, or all of the squares that have one of them.
+    StateFromBar {
+        bar: u8,
+        squares: bool,
+    },
+    /// A sum of two words, with signs of its own in each lane of a square.
+    SquareAdd {
+        signs: u8,
+    },
+    /// A move in some lanes of each square.
+    SquareMove {
+        lanes: u8,
+    },
     WarpSync {
         all: bool,
         /// Whether the lanes of one mask go on apart from the others.
@@ -447,5 +464,12 @@ impl Code {
             off: 0,
             scale: 1,
         }
+    }
+}
+
+impl Exec {
+    /// Whether it loads or stores.
+    pub fn is_access(&self) -> bool {
+        matches!(self, Exec::Load { .. } | Exec::Store { .. } | Exec::LoadWide { .. } | Exec::StoreWide)
     }
 }

@@ -20,7 +20,7 @@ use super::sanitizer::Watch;
 use super::setup::Setup;
 use super::stop::Stop;
 use super::system;
-use super::warp::{LANES, Warp, lanes_of};
+use super::warp::{LANES, SQUARE, Warp, lanes_of};
 use super::warp_ops;
 
 /// The register RZ, which discards writes.
@@ -141,7 +141,8 @@ impl Machine<'_> {
         let w = &mut block.warps[warp];
         w.instructions += 1;
         self.steps += 1;
-        let step = Step { code, warp, pc, group, active: group & w.pred(code.guard) };
+        let ghosts = if code.exec.is_access() { w.ghosts() } else { 0 };
+        let step = Step { code, warp, pc, group, active: group & !ghosts & w.pred(code.guard) };
         self.lane_steps += u64::from(step.active.count_ones());
         let placed = |fault: Fault| fault.among(step.active).among(group).at(place);
         if self.steps > setup.step_limit {
@@ -245,6 +246,16 @@ impl Machine<'_> {
                     control::set_ended(w, lane, w.get(&code.a, lane) as u32);
                 }
             }
+            Exec::BarFromState { bar } => w.bars[usize::from(bar)] = [active; LANES],
+            Exec::RegFromBar { bar, clear: false } if w.lends() => {
+                lanes_of(active).for_each(|lane| w.set(code.d, 0, lane, w.bars[usize::from(bar)][lane]));
+            }
+            Exec::SquareAdd { signs } => warp_ops::add_in_squares(w, code, active, signs),
+            Exec::SquareMove { lanes } => {
+                for lane in lanes_of(active).filter(|lane| lanes >> (lane % SQUARE) & 1 != 0) {
+                    w.set(code.d, 0, lane, w.get(&code.a, lane) as u32);
+                }
+            }
             Exec::BarFromReg { bar } => {
                 control::resume_regions(w, bar.into(), active, |w, lane| w.get(&code.a, lane) as u32);
             }
@@ -332,6 +343,15 @@ impl Machine<'_> {
                 lanes_of(held).for_each(|lane| w.pc[lane] += 1);
                 let mask = lanes_of(held).next().map_or(0, |lane| w.get(&s.code.a, lane) as u32);
                 control::set_active(w, held, mask);
+            }
+            Exec::StateFromBar { bar, squares } => {
+                lanes_of(held).for_each(|lane| w.pc[lane] += 1);
+                let mask = lanes_of(held).next().map_or(0, |lane| w.bars[usize::from(bar)][lane]);
+                if squares {
+                    w.lend(held, mask).map_err(Fault::new)?;
+                } else if !w.give_back() {
+                    control::set_active(w, held, mask);
+                }
             }
             Exec::EndCollective => {
                 lanes_of(held).for_each(|lane| w.pc[lane] += 1);

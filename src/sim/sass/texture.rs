@@ -12,7 +12,7 @@ use super::atomic;
 use super::block::Block;
 use super::code::{AtomicOp, AtomicType, Code, Dst, From};
 use super::exec::Machine;
-use super::warp::{Warp, lanes_of};
+use super::warp::{LANES, SQUARE, Warp, lanes_of};
 
 /// The opcode of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct Sample {
     pub compare: bool,
     /// Whether results are halves, two in a register.
     pub halves: bool,
+    /// Whether its derivatives are differences of the coordinates in a square of lanes.
+    pub squares: bool,
     /// The components that are given back, and the second result.
     pub mask: u8,
     pub high: Dst,
@@ -133,11 +135,13 @@ pub fn sample(
     active: u32,
     s: Sample,
 ) -> Result<(), Fault> {
+    let w = &block.warps[warp];
+    let reads: Vec<(u64, Read)> = (0..LANES).map(|lane| s.of_lane(w, code, lane)).collect();
     for lane in lanes_of(active) {
-        let w = &block.warps[warp];
-        let mut words = vector(w, code.a.from, lane, s.words[0]);
-        words.extend(vector(w, code.b.from, lane, s.words[1]));
-        let (handle, read) = s.arrange(&words, w.get(&code.ub, lane));
+        let (handle, mut read) = reads[lane];
+        if s.squares {
+            read.level = differences(&reads, active, lane, s.shape.cube)?;
+        }
         let values = texture(m, handle).and_then(|texture| {
             let mut load = |at, bytes| m.global.slice(at, bytes, false).map(|bytes| load(bytes));
             texture.sample(&read, &mut load)
@@ -160,7 +164,35 @@ pub fn sample(
     Ok(())
 }
 
+/// The derivatives by x and by y: what the second and the third lane of a square have more than the
+/// first one. Directions of a cube are compared where they meet the first one's face.
+///
+/// # Errors
+///
+/// A square of which one of these does not read.
+fn differences(reads: &[(u64, Read)], active: u32, lane: usize, cube: bool) -> Result<Level, Fault> {
+    let first = lane / SQUARE * SQUARE;
+    if active >> first & 7 != 7 {
+        return Err(Fault::new("a read with the derivatives of a square, some lanes of which are elsewhere"));
+    }
+    let at = |lane: usize| reads[lane].1.at.map(f32::from_bits);
+    let from = at(first);
+    let axis = (0..3).fold(0, |most, i| if from[i].abs() > from[most].abs() { i } else { most });
+    Ok(Level::Gradients([1, 2].map(|other| {
+        let to = at(first + other);
+        let scale = if cube && from[axis] * to[axis] > 0.0 { from[axis] / to[axis] } else { 1.0 };
+        std::array::from_fn(|i| to[i] * scale - from[i])
+    })))
+}
+
 impl Sample {
+    /// The handle and the read of a lane.
+    fn of_lane(&self, w: &Warp, code: &Code, lane: usize) -> (u64, Read) {
+        let mut words = vector(w, code.a.from, lane, self.words[0]);
+        words.extend(vector(w, code.b.from, lane, self.words[1]));
+        self.arrange(&words, w.get(&code.ub, lane))
+    }
+
     /// The handle and the read of a list of operands.
     fn arrange(&self, words: &[u32], handle: u64) -> (u64, Read) {
         let mut words = words.iter().copied();

@@ -38,6 +38,19 @@ pub enum Apart {
     Section,
 }
 
+/// Lanes that run with others of their squares, and where they were.
+#[derive(Clone, Debug)]
+pub struct Lent {
+    lanes: u32,
+    alive: u32,
+    running: u32,
+    pc: [u32; LANES],
+    wait: [Wait; LANES],
+}
+
+/// Lanes of a square, which derivatives are taken from.
+pub const SQUARE: usize = 4;
+
 /// What is in a register that a function of the driver has changed.
 const LOST: u32 = 0xdead_beef;
 
@@ -79,6 +92,8 @@ pub struct Warp {
     any_apart: bool,
     /// The lanes that are inside a section.
     section: u32,
+    /// The lanes of squares that stand elsewhere, or have ended, and run with the others.
+    lent: Option<Box<Lent>>,
     /// The register pair that RPCMOV reaches, of each lane.
     pub pair: [[u32; LANES]; 2],
     /// Result of the last reduction at a block barrier.
@@ -120,6 +135,7 @@ impl Warp {
             apart: [None; LANES],
             any_apart: false,
             section: 0,
+            lent: None,
             pair: [[0; LANES]; 2],
             gathered: 0,
             local: vec![0; local_bytes * LANES],
@@ -307,6 +323,53 @@ impl Warp {
             }
         }
         Some(group)
+    }
+
+    /// Makes all lanes of the squares that have a lane of the mask go on with a group, and with
+    /// nobody else.
+    ///
+    /// # Errors
+    ///
+    /// Lanes that do so already.
+    pub fn lend(&mut self, group: u32, mask: u32) -> Result<(), String> {
+        if self.lent.is_some() {
+            return Err("squares of lanes inside of squares of lanes".to_string());
+        }
+        let Some(lead) = lanes_of(group).next() else { return Ok(()) };
+        let all = lanes_of(mask).fold(0, |all, lane| all | ((1 << SQUARE) - 1) << (lane / SQUARE * SQUARE));
+        let lanes = all & !group;
+        let (alive, running) = (self.alive & lanes, self.running & lanes);
+        self.lent = Some(Box::new(Lent { lanes, alive, running, pc: self.pc, wait: self.wait }));
+        for lane in lanes_of(lanes) {
+            (self.pc[lane], self.wait[lane]) = (self.pc[lead], Wait::Nothing);
+        }
+        self.alive |= lanes;
+        self.running |= lanes;
+        self.section = group | lanes;
+        Ok(())
+    }
+
+    /// Sends the lanes back that run with others of their squares; returns whether there were any.
+    pub fn give_back(&mut self) -> bool {
+        let Some(lent) = self.lent.take() else { return false };
+        for lane in lanes_of(lent.lanes) {
+            (self.pc[lane], self.wait[lane]) = (lent.pc[lane], lent.wait[lane]);
+        }
+        self.alive = self.alive & !lent.lanes | lent.alive;
+        self.running = self.running & !lent.lanes | lent.running;
+        self.section = 0;
+        true
+    }
+
+    /// Whether lanes run with others of their squares.
+    pub fn lends(&self) -> bool {
+        self.lent.is_some()
+    }
+
+    /// The lanes that run with others of their squares although they have ended: they have no
+    /// memory any more.
+    pub fn ghosts(&self) -> u32 {
+        self.lent.as_ref().map_or(0, |lent| lent.lanes & !lent.alive)
     }
 
     /// Ends what keeps these lanes apart from the others.

@@ -6,7 +6,7 @@ use super::super::ops::format::F32;
 use super::super::ops::real::{self, Mode};
 use super::code::{Code, Exec, Redux, Shuffle, Vote};
 use super::exec::lowest_if_uniform;
-use super::warp::{LANES, Warp, lanes_of};
+use super::warp::{LANES, SQUARE, Warp, lanes_of};
 
 /// Executes a warp operation for the active lanes.
 pub fn execute(w: &mut Warp, code: &Code, active: u32) {
@@ -42,6 +42,21 @@ pub fn execute(w: &mut Warp, code: &Code, active: u32) {
             w.set_pred(code.pu, active, lowest);
         }
         _ => {}
+    }
+}
+
+/// FSWZADD: sums with the signs of the lane in its square, two bits each, the first lane highest.
+pub fn add_in_squares(w: &mut Warp, code: &Code, active: u32, signs: u8) {
+    const SIGN: u64 = 1 << 31;
+    for lane in lanes_of(active) {
+        let (a, b) = (w.get(&code.a, lane), w.get(&code.b, lane));
+        let (a, b) = match signs >> (2 * (SQUARE - 1 - lane % SQUARE)) & 3 {
+            0 => (a, b),
+            1 => (a, b ^ SIGN),
+            2 => (a ^ SIGN, b),
+            _ => (0, b),
+        };
+        w.set(code.d, 0, lane, real::add(F32, a, b, Mode::default()) as u32);
     }
 }
 

@@ -26,7 +26,7 @@ from launchfile import IN, INOUT, OUT, STRUCT, TENSOR, fill, iota, launch, lcg, 
 from matrices import matrix_words, moved, product, quarters, tile
 from meetings import MEETINGS
 from small import SMALL
-from textures_model import queries, references, textures_addressed, textures_gradients, textures_compared, samplers, surfaces, textures
+from textures_model import queries, references, textures_addressed, textures_apart, textures_gradients, textures_compared, samplers, surfaces, textures
 
 HERE = Path(__file__).parent
 M32 = 0xFFFFFFFF
@@ -2312,7 +2312,7 @@ KERNELS = [
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed, textures_gradients, textures_compared,
+    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed, textures_gradients, textures_apart, textures_compared,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, tensor_memory_exclusive_107, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept, walking_pointers,
 ]
 

@@ -159,10 +159,6 @@ def textures():
     ]
 
 
-# Targets that read with gradients of volumes and cubes; the others are refused.
-VOLUMES = [f"sm_{n}" for n in (90, 100, 103, 110, 120, 121, 107)]
-
-
 def textures_gradients():
     modes = ("mirror", "wrap", "clamp")
     first, second = (Image("f32", 4, (4, 4, 4), small(292, 740 + n), levels=3, normalized=True, modes=modes) for n in (0, 1))
@@ -182,14 +178,33 @@ def textures_gradients():
         face, m, s, v, k = t % 6, [1.0, 2.0, 0.5][t % 3], (t // 2 % 4 * 2 - 3) / 4, (t // 4 % 4 * 2 - 3) / 4, t // 6 % 3
         turned = lambda m, a, b: [(m, -b, -a), (-m, -b, a), (a, m, b), (a, -m, -b), (a, -b, m), (-a, -b, -m)][face]
         direction = turned(m, s * m, v * m)
-        # So many texels along the first side of the face, and half of the direction, which is none.
+        # So many texels along the first side of the face, and a little of the direction, which is none.
         along = turned(0.0, 2 * m * 2**k / 4, 0.0)
-        given += direction + tuple(a + d / 2 for a, d in zip(along, direction))
+        given += direction + tuple(a + d / 16 for a, d in zip(along, direction))
         place = [(s + 1) / 2, (v + 1) / 2]
         for image, layer in ((cube, 0), (pair, t & 1)):
             cubes.append(image.texel(k, 6 * layer + face, [int(p * image.at(k)[0]) for p in place])[0] & M32)
-    one = lambda name, images, more, out: launch(name, 1, 32, [IN("u32", image.words()) for image in images] + more + [OUT("u32", out)], targets=VOLUMES)
+    one = lambda name, images, more, out: launch(name, 1, 32, [IN("u32", image.words()) for image in images] + more + [OUT("u32", out)], targets=TARGETS)
     return [one("bodies", [first, second], [], bodies), one("cubes", [cube, pair], [IN("f32", listed(given))], cubes)]
+
+
+def textures_apart():
+    modes = ("mirror", "wrap", "clamp")
+    first, apart = Image("f32", 4, (4, 4, 4), small(292, 740), levels=3, normalized=True, modes=modes), []
+    for t in range(30):
+        k, x, y, n = t % 3, t / 32 + 1 / 64, 1 - t / 32, 5 * t % 7
+        if n < 3:
+            apart += [bits(v) for v in first.read([x, y, x / 2], level=k)] if t != 13 else [0] * 4
+            continue
+        r = [t + i for i in range(24)]
+        for _ in range(n):
+            for i in range(24):
+                r[i] = r[i] * 3 + r[(i + 1) % 24] & M32
+        words = [0] * 4
+        for i, word in enumerate(r):
+            words[i % 4] ^= word
+        apart += words if t != 13 else [0] * 4
+    return [launch("apart", 1, 30, [IN("u32", first.words()), OUT("u32", apart)], targets=TARGETS)]
 
 
 def surfaces():

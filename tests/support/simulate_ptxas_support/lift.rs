@@ -74,7 +74,8 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
     let sparse = format!("{}_SP", parts[0]);
     let second = parts.get(1).copied().unwrap_or_default();
     let barrier_word = format!("SYNCS_{second}");
-    let first = operands.split(',').next().unwrap_or_default().trim();
+    let [first, last] =
+        [operands.split(',').next(), operands.split(',').next_back()].map(|o| o.unwrap_or_default().trim());
     let fence = format!("FENCE_{}", parts[parts.len() - 1]);
     let name = match parts[0] {
         "HMMA" | "IMMA" | "QMMA" if parts.contains(&"SP") => sparse.as_str(),
@@ -100,8 +101,10 @@ fn opcode(mnemonic: &str, operands: &str) -> Result<(Op, Words), String> {
         "UBLKL2CCTL" => "UBLKPF",
         "UTMAL2CCTL" => "UTMAPF",
         "PLOP3" if operands.contains(".SIGN") => "PLOP3_SIGN",
+        "BMOV" if STATES.contains(&first) && is_barrier(last) => "BMOV_STATE_B",
         "BMOV" if STATES.contains(&first) => "BMOV_STATE",
-        "BMOV" if operands.split(',').nth(1).is_some_and(|second| STATES.contains(&second.trim())) => "BMOV_STATE_R",
+        "BMOV" if STATES.contains(&last) && is_barrier(first) => "BMOV_B_STATE",
+        "BMOV" if STATES.contains(&last) => "BMOV_STATE_R",
         "BMOV" if operands.trim_start().starts_with('B') => "BMOV_B",
         "BMOV" => "BMOV_R",
         "IADD" | "MOV" | "SEL" | "UMOV" | "USEL" | "UIADD3" if parts.contains(&"64") => wide.as_str(),
@@ -276,6 +279,10 @@ impl Reader<'_> {
             }
             if STATES.contains(&operand.as_str()) {
                 self.lifted.words.push("warp_state", operand);
+                continue;
+            }
+            if text == "FSWZADD" && operand.len() == 8 && operand.bytes().all(|letter| b"ZPN".contains(&letter)) {
+                self.lifted.words.push("quad_signs", operand);
                 continue;
             }
             if operand.starts_with("Rpc.") {

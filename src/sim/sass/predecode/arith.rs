@@ -154,6 +154,7 @@ fn select_or_compare(b: &mut Builder) -> Result<Option<Alu>, String> {
         Op::SEL | Op::USEL if wide64 => wide_move(b, Alu::Select)?,
         // One that also says which lanes have another value.
         Op::R2UR if b.code.pu != Pred::TRUE => return Ok(None),
+        Op::MOV if in_some_lanes(b) => return Ok(None),
         Op::MOV | Op::UMOV | Op::R2UR => {
             b.code.a = b.src(Role::A, false, Kind::Int)?;
             Alu::Mov
@@ -312,3 +313,11 @@ fn operands_or_all(b: &mut Builder) -> Result<(), String> {
     debug_assert!(!all.wide);
     Ok(())
 }
+
+/// Whether a move writes only some lanes of each square.
+pub fn in_some_lanes(b: &Builder) -> bool {
+    !b.arg(Role::Lanes).is_none() && b.imm(Role::Lanes) != ALL_OF_SQUARE
+}
+
+/// The lanes of a square, a bit each.
+const ALL_OF_SQUARE: u64 = 15;

@@ -152,6 +152,15 @@ fn convergence(b: &mut Builder) -> Result<Option<Exec>, String> {
             Exec::BarFromReg { bar }
         }
         Op::BMOV => Exec::BarFromBar { bar: (b.imm(Role::D) & 15) as u8, from: bar },
+        Op::BMOV_B_STATE | Op::BMOV_STATE_B => {
+            if b.lifted.words.kind("warp_state") != Some("MACTIVE") {
+                return Err("the simulator moves only MACTIVE to and from barriers".to_string());
+            }
+            match b.lifted.inst.op {
+                Op::BMOV_B_STATE => Exec::BarFromState { bar },
+                _ => Exec::StateFromBar { bar, squares: b.has("PQUAD") },
+            }
+        }
         Op::BMOV_STATE | Op::BMOV_STATE_R => {
             let active = match b.lifted.words.kind("warp_state") {
                 Some("MACTIVE") => true,
@@ -195,12 +204,16 @@ fn block_barrier(b: &mut Builder) -> Result<Exec, String> {
     Ok(Exec::BlockBarrier { arrive_only: b.has("ARV"), gather, packed })
 }
 
+/// Signs of the two words of a sum in a lane of a square, in the order of their numbers: plus, minus
+/// or zero.
+const SIGNS: [[u8; 2]; 4] = [*b"PP", *b"PN", *b"NP", *b"ZP"];
+
 fn across_lanes(b: &mut Builder) -> Result<Option<Exec>, String> {
     let modes = [("UP", Shuffle::Up), ("DOWN", Shuffle::Down), ("BFLY", Shuffle::Bfly)];
     let votes = [("ANY", Vote::Any), ("EQ", Vote::Eq)];
     let wide = b.has("U64");
     b.code.a = match b.lifted.inst.op {
-        Op::SHFL | Op::MATCH | Op::REDUX | Op::CREDUX => b.src(Role::A, wide, Kind::Int)?,
+        Op::SHFL | Op::MATCH | Op::REDUX | Op::CREDUX | Op::FSWZADD | Op::MOV => b.src(Role::A, wide, Kind::Int)?,
         _ => b.code.a,
     };
     Ok(Some(match b.lifted.inst.op {
@@ -209,6 +222,13 @@ fn across_lanes(b: &mut Builder) -> Result<Option<Exec>, String> {
             b.code.c = b.src(Role::C, false, Kind::Int)?;
             Exec::Shuffle(b.lifted.words.pick(&modes).unwrap_or(Shuffle::Idx))
         }
+        Op::FSWZADD => {
+            b.code.b = b.src(Role::B, false, Kind::Int)?;
+            let signs = b.lifted.words.kind("quad_signs").unwrap_or_default().as_bytes().chunks(2);
+            let code = |pair: &[u8]| SIGNS.iter().position(|signs| signs.as_slice() == pair).unwrap_or(0) as u8;
+            Exec::SquareAdd { signs: signs.fold(0, |all, pair| all << 2 | code(pair)) }
+        }
+        Op::MOV => Exec::SquareMove { lanes: b.imm(Role::Lanes) as u8 },
         Op::VOTE | Op::VOTEU => Exec::Vote(b.lifted.words.pick(&votes).unwrap_or(Vote::All)),
         Op::MATCH => Exec::Match { all: !b.has("ANY") },
         Op::REDUX | Op::CREDUX if b.has("F32") => {

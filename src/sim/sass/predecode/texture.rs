@@ -8,7 +8,7 @@ use super::operands::{Builder, Kind};
 use crate::tables::{Op, Role};
 
 /// What is not executed.
-const OTHER_READS: [&str; 7] = ["LB", "LC", "FDV", "NDV", "DXY", "PTP", "RZ"];
+const OTHER_READS: [&str; 6] = ["LB", "LC", "FDV", "DXY", "PTP", "RZ"];
 /// Bytes of the units in which an instruction names a place in a bank.
 const UNIT: u32 = 4;
 
@@ -48,8 +48,11 @@ pub fn sample(b: &mut Builder) -> Result<Sample, String> {
     if !handle {
         b.code.ub = place(b, true)?;
     }
-    let (mask, high) = (mask(b), b.dst(Role::D2)?);
-    Ok(Sample { way, shape, words, handle, level, offsets, sample, compare, halves, mask, high })
+    let (mask, high, squares) = (mask(b), b.dst(Role::D2)?, b.has("NDV"));
+    if squares && (op != Op::TEX || level || b.has("LZ")) {
+        return Err(format!("the simulator does not execute {} with .NDV and a level", op.info().text));
+    }
+    Ok(Sample { way, shape, words, handle, level, offsets, sample, compare, halves, squares, mask, high })
 }
 
 /// A query of the sizes of a texture.
