@@ -5,7 +5,7 @@
 //! from there. Each lane is read for in turn: all four get its operands, the second and the fourth
 //! one step by x further, the third and the fourth one by y, and the unit takes derivatives from
 //! the difference. A lane that does not ask is read for with what another one has. Source: ptxas
-//! 13.0.88 output, which names such registers alike in functions, and does not keep them in kernels.
+//! 13.0.88 output, which keeps such registers in functions, and does not in kernels.
 
 use crate::analysis::PassCx;
 use crate::ori::mods::*;

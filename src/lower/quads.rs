@@ -15,9 +15,6 @@ use crate::ptx::ast::{self, Statement};
 use crate::tables::ptx::{Geometry, Op as PtxOp, Role as PtxRole, ScalarType};
 use crate::tables::{Feature, Mod, Op, Role, value};
 
-/// Registers of a cubin beyond those that code names.
-const EXTRA: u32 = crate::alloc::EXTRA_REGISTERS;
-
 impl Builder<'_> {
     /// Whether the lanes of a square do this read together.
     pub(super) fn reads_by_quads(&self, inst: &ast::Instruction) -> bool {
@@ -39,7 +36,7 @@ impl Builder<'_> {
         if has(self.source, PtxOp::Alloca) || others.any(|other| has(other, PtxOp::Alloca)) {
             return Err(later_with(inst, "'alloca' in the program"));
         }
-        if self.source.directives.max_registers.is_some_and(|most| most < u32::from(KEPT) + EXTRA) {
+        if self.source.directives.max_registers.is_some_and(|most| most < LEAST) {
             return Err(later_with(inst, "so few registers"));
         }
         Ok(())

@@ -25,6 +25,8 @@ pub const LANE: u16 = 26;
 pub const SCRATCH: u16 = 0;
 /// Registers from this one on keep their values.
 pub const KEPT: u16 = 27;
+/// A kernel with fewer registers than these has no such read.
+pub const LEAST: u32 = 32;
 
 /// All that it writes.
 pub const WRITTEN: [u16; 14] = [16, 17, 18, 19, 20, 21, 22, 23, ABSENT, ASKING, LANE, SECOND, SECOND + 1, SCRATCH];

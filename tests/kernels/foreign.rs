@@ -61,9 +61,11 @@ fn ways(job: &Job, opt_level: u8) -> Option<(Options, Vec<String>)> {
     Some((options, words))
 }
 
-/// What ptxas says against a file; `None` if it accepts it.
+/// What the oldest ptxas that reads a file's version says against it; `None` if it accepts it.
 fn refused(text: &str, words: &[String]) -> Option<String> {
-    let program = vendor::tool("ptxas")?;
+    let version = text.lines().find_map(|line| line.trim().strip_prefix(".version 9."));
+    let newer = version.is_some_and(|minor| minor.trim() != "0");
+    let program = if newer { vendor::tool(&format!("{}/ptxas", vendor::NEWEST)) } else { vendor::tool("ptxas") }?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let answer = ptxas::ask(&program, text.as_bytes(), &words);
     answer.cubin.is_none().then_some(answer.said)

@@ -204,8 +204,8 @@ fn block_barrier(b: &mut Builder) -> Result<Exec, String> {
     Ok(Exec::BlockBarrier { arrive_only: b.has("ARV"), gather, packed })
 }
 
-/// Signs of the two words of a sum in a lane of a square, in the order of their numbers: plus, minus
-/// or zero.
+/// Signs of the two words of a sum in a lane of a square, in the order of their numbers: plus,
+/// minus or zero.
 const SIGNS: [[u8; 2]; 4] = [*b"PP", *b"PN", *b"NP", *b"ZP"];
 
 fn across_lanes(b: &mut Builder) -> Result<Option<Exec>, String> {
