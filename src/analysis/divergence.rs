@@ -2,18 +2,24 @@
 //! may execute with only some of its living lanes.
 //!
 //! Works in or out of SSA form. The caller supplies the reconvergence point of each conditional
-//! branch, if there is one. The result is conservative. A register is uniform only if each of its
-//! definitions has uniform sources, gives all lanes the same result, and is in a convergent block.
-//! A block is convergent only if every path to it from a divergent branch passes the reconvergence
-//! point of that branch or a meeting (an operation that all lanes of the warp execute together, as
-//! `.aligned` says), and so does every path to it from a call or from the entry of a device
-//! function.
+//! branch, if there is one. The result is conservative. A block is convergent only if every path to
+//! it from a divergent branch passes the reconvergence point of that branch or a meeting (an
+//! operation that all lanes of the warp execute together, as `.aligned` says), and so does every
+//! path to it from a call or from the entry of a device function.
 //!
+//! A divergent block is torn if lanes of the warp that came apart may run elsewhere before they
+//! meet again. Otherwise it is held: the lanes that are not in it wait, or have ended ([`regions`]).
+//! A register is uniform only if each of its definitions has uniform sources, gives all lanes the
+//! same result, and is not in a torn block; and if no lanes that left a region at different times
+//! read it behind.
+//!
+//! [`regions`]: super::regions
 //! A load by an address that is the same in all lanes is one access for all of them, so its result
 //! is the same; ptxas 13.0.88 counts such loads, volatile ones too, as uniform on every target. So
 //! is what threads of a warp have in common by their numbers, where `.reqntid` puts each warp in
 //! one row of its block.
 
+use super::regions::{Lives, Region};
 use super::row_bits;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::RegSet;
@@ -35,6 +41,11 @@ pub struct Varying {
     pub regs: RegSet,
     /// Blocks that may execute with only some of the living lanes.
     pub divergent: BlockSet,
+    /// Blocks of these while which others of the warp's lanes may run elsewhere.
+    pub torn: BlockSet,
+    /// Blocks of these beside held ones: nothing in them may read a uniform register that a held
+    /// block may write.
+    pub aside: BlockSet,
     /// Registers that are the same only by the numbers of threads, which differ: they are computed
     /// from what the general file alone has.
     pub numbered: RegSet,
@@ -48,6 +59,7 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
     for block in &cfg.rpo {
         if comes_apart(function, *block) {
             lanes.divergent.insert(*block);
+            lanes.torn.insert(*block);
         }
         if lanes.end_apart(*block) {
             lanes.part_behind(*block);
@@ -63,16 +75,17 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
             seen_branches.insert(*block);
             match meet(*block) {
                 None => lanes.part_behind(*block),
-                // If lanes are diverged before the branch, they stay so beyond its reconvergence
+                // If lanes run elsewhere before the branch, they do so beyond its reconvergence
                 // point, so its region adds nothing.
-                Some(_) if lanes.end_apart(*block) => continue,
+                Some(_) if lanes.end_torn(*block) => continue,
                 Some(meet) => lanes.part_until(*block, meet),
             }
             changed = true;
         }
         if !changed {
             let numbered = lanes.numbered();
-            return Varying { regs: lanes.regs, divergent: lanes.divergent, numbered };
+            let Lanes { regs, divergent, torn, aside, .. } = lanes;
+            return Varying { regs, divergent, torn, aside, numbered };
         }
     }
 }
@@ -82,6 +95,12 @@ struct Lanes<'a> {
     cfg: &'a Cfg,
     regs: RegSet,
     divergent: BlockSet,
+    torn: BlockSet,
+    aside: BlockSet,
+    /// Reconvergence points of divergent branches.
+    meets: BlockSet,
+    /// Which registers live where, once it is asked.
+    lives: Option<Lives>,
     /// The blocks visited by [`Lanes::part_behind`].
     beyond: BlockSet,
     /// Whether lanes are apart at the end of a block, where that does not depend on its start.
@@ -115,6 +134,10 @@ impl<'a> Lanes<'a> {
             cfg,
             regs,
             divergent: BlockSet::new(limit),
+            torn: BlockSet::new(limit),
+            aside: BlockSet::new(limit),
+            meets: BlockSet::new(limit),
+            lives: None,
             beyond: BlockSet::new(limit),
             ends,
             open,
@@ -127,13 +150,19 @@ impl<'a> Lanes<'a> {
         self.ends[block].unwrap_or_else(|| self.divergent.contains(block))
     }
 
-    /// Marks everything reachable from a block as divergent, up to meetings.
+    /// Whether lanes of the warp may run elsewhere while others are at the end of a block.
+    fn end_torn(&self, block: Block) -> bool {
+        self.ends[block].unwrap_or_else(|| self.torn.contains(block))
+    }
+
+    /// Marks everything reachable from a block as divergent and torn, up to meetings.
     fn part_behind(&mut self, block: Block) {
         let mut work = vec![block];
         while let Some(block) = work.pop() {
             for succ in &self.cfg.succs[block] {
                 if self.beyond.insert(*succ) {
                     self.divergent.insert(*succ);
+                    self.torn.insert(*succ);
                     work.extend(self.end_apart(*succ).then_some(*succ));
                 }
             }
@@ -141,27 +170,41 @@ impl<'a> Lanes<'a> {
     }
 
     /// Marks what is reachable from a block before the reconvergence point as divergent, up to
-    /// meetings.
+    /// meetings, and what of it is torn; what is defined there and read behind varies.
     fn part_until(&mut self, block: Block, meet: Block) {
-        let mut seen = BlockSet::new(self.function.block_limit());
+        let mut region = Region::new(self.function.block_limit(), block, meet);
         let mut work = vec![block];
         while let Some(block) = work.pop() {
             for succ in self.cfg.succs[block].iter().filter(|succ| **succ != meet) {
-                if seen.insert(*succ) {
+                if region.insert(*succ) {
                     self.divergent.insert(*succ);
                     work.extend(self.end_apart(*succ).then_some(*succ));
                 }
             }
         }
+        self.meets.insert(meet);
+        let sides = region.sides(self.function, self.cfg, |block| self.end_apart(block));
+        sides.torn.iter().chain(&sides.aside).for_each(|block| {
+            self.torn.insert(*block);
+        });
+        sides.aside.iter().for_each(|block| {
+            self.aside.insert(*block);
+        });
+        if region.may_leave_values(self.function) {
+            let lives = self.lives.get_or_insert_with(|| Lives::new(self.function, self.cfg));
+            lives.left_by(self.function, &region, |reg| {
+                self.regs.insert(reg);
+            });
+        }
     }
 
     /// Marks the varying results of a block; whether there are new ones.
     fn results(&mut self, block: Block) -> bool {
-        let divergent = self.divergent.contains(block);
+        let torn = self.torn.contains(block);
         let mut changed = false;
         let Some(mut open) = self.open[block].take() else { return self.first_results(block) };
         open.retain(|Open { inst, apart }| {
-            let varies = apart.unwrap_or(divergent) || self.result_varies(block, *inst);
+            let varies = apart.unwrap_or(torn) || self.result_varies(block, *inst);
             if varies {
                 self.function.for_each_def(*inst, |reg| changed |= self.regs.insert(reg));
             }
@@ -173,11 +216,11 @@ impl<'a> Lanes<'a> {
 
     /// The same on the first visit, which goes over all instructions.
     fn first_results(&mut self, block: Block) -> bool {
-        let divergent = self.divergent.contains(block);
+        let torn = self.torn.contains(block);
         let (mut apart, mut changed, mut open) = (None, false, Vec::new());
         for inst in &self.function[block] {
             apart = becomes_apart(self.function, *inst).or(apart);
-            let varies = apart.unwrap_or(divergent) || self.result_varies(block, *inst);
+            let varies = apart.unwrap_or(torn) || self.result_varies(block, *inst);
             let mut any = false;
             self.function.for_each_def(*inst, |reg| {
                 any = true;
@@ -194,7 +237,9 @@ impl<'a> Lanes<'a> {
     /// Whether lanes that execute an instruction together may get different results.
     fn result_varies(&self, block: Block, inst: InstId) -> bool {
         let (function, data) = (self.function, &self.function[inst]);
-        if data.op == Op::PHI && self.cfg.preds[block].iter().any(|p| self.end_apart(*p)) {
+        let met = self.meets.contains(block);
+        let apart = |from: &Block| self.end_torn(*from) || met && self.end_apart(*from);
+        if data.op == Op::PHI && self.cfg.preds[block].iter().any(apart) {
             return true;
         }
         let alike = |bits: &SecondaryMap<VReg, u32>| function.arg(inst, Role::D).as_reg().is_some_and(|d| bits[d] == 0);
@@ -203,7 +248,7 @@ impl<'a> Lanes<'a> {
         }
         match results(function, inst) {
             Results::Alike => false,
-            Results::Different => !self.is_broadcast(inst),
+            Results::Different => self.divergent.contains(block) || !self.is_broadcast(inst),
             Results::AsSources => {
                 let mut varies = false;
                 function.for_each_use(inst, |reg| varies |= self.regs.contains(reg));

@@ -12,6 +12,7 @@ pub mod loops;
 pub mod memory_dependence;
 pub mod occupancy;
 pub mod reconvergence;
+pub mod regions;
 pub mod row_bits;
 pub mod spin_loops;
 

@@ -37,6 +37,8 @@ pub struct Candidates {
     pub(super) twins: Twins,
     /// Values that were handed over once, which are not again.
     handed: RegSet,
+    /// Instructions that must read no uniform register.
+    aside: SecondaryMap<InstId, bool>,
 }
 
 /// Instructions that are looked at for what a value is worth; one that serves more is worth it.
@@ -57,18 +59,22 @@ impl Candidates {
             answers: Vec::new(),
             twins: Twins::new(function, places),
             handed: RegSet::new(function.regs().len()),
+            aside: SecondaryMap::new(),
         };
         let (cfg, lanes) = (places.cfg, places.lanes);
         for block in &cfg.rpo {
             for at in 0..function[*block].len() {
                 let inst = function[*block][at];
+                if lanes.aside.contains(*block) {
+                    new.aside[inst] = true;
+                }
                 function.for_each_use(inst, |reg| {
                     if new.readers[reg].last() != Some(&inst) {
                         new.readers[reg].push(inst);
                     }
                 });
                 function.for_each_def(inst, |reg| new.definition[reg] = Some((inst, *block)));
-                if !lanes.divergent.contains(*block) && new.may_move(function, lanes, inst) {
+                if !lanes.torn.contains(*block) && new.may_move(function, lanes, inst) {
                     new.count += 1;
                     function.for_each_def(inst, |reg| {
                         new.set.insert(reg);
@@ -133,7 +139,12 @@ impl Candidates {
 
     /// Whether a reader may have a value in a uniform register.
     pub(super) fn offers(&self, reg: VReg, reader: InstId) -> bool {
-        self.set.contains(reg) && self.twins.reaches(reg, reader)
+        self.set.contains(reg) && self.twins.reaches(reg, reader) && !self.is_aside(reader)
+    }
+
+    /// Whether an instruction must read no uniform register.
+    pub(super) fn is_aside(&self, inst: InstId) -> bool {
+        self.aside[inst]
     }
 
     /// Whether more is handed over of a value and what is computed from it in the set, by how often

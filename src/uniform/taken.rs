@@ -26,6 +26,11 @@ impl Candidates {
     /// What an instruction outside the set takes of what is in it: everything where that is
     /// encoded, else one operand, a computed one first, then one from a constant bank.
     pub fn taken(&mut self, function: &mut Function, inst: InstId) -> Taken {
+        if self.is_aside(inst) {
+            let mut general = SmallVec::new();
+            function.for_each_use(inst, |reg| general.extend(Some(reg).filter(|reg| self.contains(*reg))));
+            return Taken { uniform: SmallVec::new(), general };
+        }
         if let Some(source) = handed(function, inst) {
             let uniform = Some(source).into_iter().filter(|reg| self.offers(*reg, inst)).collect();
             return Taken { uniform, general: SmallVec::new() };

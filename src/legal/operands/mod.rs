@@ -143,9 +143,9 @@ impl Legalizer<'_> {
         (before, Some(inst))
     }
 
-    /// Whether all lanes of a warp are converged in a block.
+    /// Whether a uniform register may be written in a block.
     fn together(&mut self, function: &Function, block: Block) -> bool {
-        !self.lanes(function).divergent.contains(block)
+        !self.lanes(function).torn.contains(block)
     }
 
     /// Whether every register of an operand is uniform.

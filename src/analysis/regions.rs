@@ -1,0 +1,173 @@
+//! Regions of divergent branches: where one group of lanes runs while all others wait.
+//!
+//! A region is what is reachable from a branch before its reconvergence point. If at most one way
+//! out of the branch does anything there, and the lanes that take the others go straight to that
+//! point and wait, then one group of lanes runs in the region, whichever divergent branches it comes
+//! to, as long as their regions are such too: a loop that lanes leave one by one, an arm that some
+//! skip. There, a uniform register may be written. Two kinds of blocks are torn nevertheless:
+//! - blocks that lanes cross on a straight way: while they do, the others may run on, and write
+//!   registers that do not live there;
+//! - blocks from which no lane comes to the reconvergence point: they end, and what only the lanes
+//!   that wait will read does not live there.
+//!
+//! A way is straight over blocks with one successor which name no uniform register that the
+//! allocator will choose.
+
+use crate::ori::cfg::{BlockSet, Cfg};
+use crate::ori::list_table::ListTable;
+use crate::ori::liveness::Liveness;
+use crate::ori::{Block, File, Function, InstId, VReg};
+use crate::tables::registers::Callee;
+use smallvec::SmallVec;
+
+/// The longest straight way, in blocks.
+const LONGEST: usize = 16;
+
+/// The blocks that lanes may come to from a branch before its reconvergence point.
+pub struct Region {
+    branch: Block,
+    meet: Block,
+    set: BlockSet,
+    blocks: Vec<Block>,
+}
+
+/// The torn blocks of a region.
+#[derive(Default)]
+pub struct Sides {
+    /// Torn, but for those of `aside`.
+    pub torn: Vec<Block>,
+    /// Blocks of straight ways beside what is held.
+    pub aside: Vec<Block>,
+}
+
+impl Region {
+    /// An empty one of a function with blocks below `limit`.
+    pub fn new(limit: usize, branch: Block, meet: Block) -> Region {
+        Region { branch, meet, set: BlockSet::new(limit), blocks: Vec::new() }
+    }
+
+    /// Adds a block; returns whether it is new.
+    pub fn insert(&mut self, block: Block) -> bool {
+        let new = self.set.insert(block);
+        self.blocks.extend(new.then_some(block));
+        new
+    }
+
+    /// The torn blocks. Lanes that are not `apart` at the end of a block came together in it.
+    pub fn sides(&self, function: &Function, cfg: &Cfg, apart: impl Fn(Block) -> bool) -> Sides {
+        let mut ways: SmallVec<[Block; 4]> = SmallVec::new();
+        for way in cfg.succs[self.branch].iter().filter(|way| **way != self.meet) {
+            if !ways.contains(way) {
+                ways.push(*way);
+            }
+        }
+        let mut sides = Sides::default();
+        if ways.len() > 1 {
+            let straight = |way: &Block| self.straight(function, cfg, *way);
+            let (aside, others): (Vec<_>, Vec<_>) = ways.iter().map(straight).partition(Option::is_some);
+            // What is gained outside a loop is less than what the straight ways lose, if they are
+            // more than edges.
+            let empty = |way: &Vec<Block>| way.iter().all(|block| function[*block].len() == 1);
+            let costs = function.is_ssa() && !self.set.contains(self.branch);
+            if others.len() != 1 || costs && !aside.iter().flatten().all(empty) {
+                sides.torn.clone_from(&self.blocks);
+                return sides;
+            }
+            sides.aside = aside.into_iter().flatten().flatten().collect();
+        }
+        sides.torn = self.ending(cfg, apart);
+        sides
+    }
+
+    /// The blocks from a way out of the branch to the reconvergence point, if that is straight.
+    fn straight(&self, function: &Function, cfg: &Cfg, from: Block) -> Option<Vec<Block>> {
+        let (mut at, mut way) = (from, Vec::new());
+        while at != self.meet {
+            let [next] = cfg.succs[at][..] else { return None };
+            let plain = |inst: &InstId| {
+                let parts = function.callee(*inst).is_some_and(Callee::parts_lanes);
+                !parts && !names_uniform(function, *inst)
+            };
+            if way.len() == LONGEST || !function[at].iter().all(plain) {
+                return None;
+            }
+            way.push(at);
+            at = next;
+        }
+        Some(way)
+    }
+
+    /// The blocks from which no lane comes to the reconvergence point.
+    fn ending(&self, cfg: &Cfg, apart: impl Fn(Block) -> bool) -> Vec<Block> {
+        let arrives = |block: &Block| cfg.succs[*block].contains(&self.meet) || !apart(*block);
+        let mut work: Vec<Block> = self.blocks.iter().copied().filter(arrives).collect();
+        if work.len() == self.blocks.len() {
+            return Vec::new();
+        }
+        let mut arriving = self.set.clone();
+        arriving.clear();
+        work.iter().for_each(|block| {
+            arriving.insert(*block);
+        });
+        while let Some(block) = work.pop() {
+            for pred in cfg.preds[block].iter().filter(|pred| self.set.contains(**pred)) {
+                if arriving.insert(*pred) {
+                    work.push(*pred);
+                }
+            }
+        }
+        self.blocks.iter().copied().filter(|block| !arriving.contains(*block)).collect()
+    }
+
+    /// Whether what is defined here may be read behind: in SSA form, only where the branch is in a
+    /// cycle here, because a definition dominates what reads it.
+    pub fn may_leave_values(&self, function: &Function) -> bool {
+        !function.is_ssa() || self.set.contains(self.branch)
+    }
+}
+
+/// Whether an instruction reads or writes a uniform register that the allocator will choose.
+fn names_uniform(function: &Function, inst: InstId) -> bool {
+    let mut names = false;
+    let mut note = |reg: VReg| names |= is_uniform(function, reg) && function[reg].phys.is_none();
+    function.for_each_def(inst, &mut note);
+    function.for_each_use(inst, &mut note);
+    names
+}
+
+fn is_uniform(function: &Function, reg: VReg) -> bool {
+    matches!(function[reg].file, File::UR | File::UP)
+}
+
+/// Which registers live at the starts of blocks, and where they are defined.
+pub struct Lives {
+    liveness: Liveness,
+    homes: ListTable<VReg, SmallVec<[Block; 2]>>,
+}
+
+impl Lives {
+    /// Of a function.
+    pub fn new(function: &Function, cfg: &Cfg) -> Lives {
+        let mut homes: ListTable<VReg, SmallVec<[Block; 2]>> = ListTable::new(function.regs().len());
+        for block in &cfg.rpo {
+            for inst in &function[*block] {
+                function.for_each_def(*inst, |reg| {
+                    if homes[reg].last() != Some(block) {
+                        homes[reg].push(*block);
+                    }
+                });
+            }
+        }
+        Lives { liveness: Liveness::at_start(function, cfg), homes }
+    }
+
+    /// The registers that are defined in a region and live at its reconvergence point. A uniform
+    /// register is the same for all lanes, whenever they read it.
+    pub fn left_by(&self, function: &Function, region: &Region, mut left: impl FnMut(VReg)) {
+        for reg in &self.liveness.live[region.meet] {
+            if !is_uniform(function, *reg) && self.homes[*reg].iter().any(|home| region.set.contains(*home)) {
+                left(*reg);
+            }
+        }
+    }
+}
