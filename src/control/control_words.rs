@@ -135,6 +135,8 @@ struct Room {
     items: Vec<Item>,
     /// Index of the first item in the function.
     first: u32,
+    /// Mask of the scoreboards that it waits for because of what blocks before it left in flight.
+    outer: u8,
     start: State,
     end: State,
     /// Minimum stall of the first item that may leave the block, as successors require.
@@ -201,7 +203,9 @@ impl Scheduler<'_> {
         let copies = groups.flat_map(|i| [i.write_bar, i.read_bar]).any(|b| b == COPIES);
         let mut boards = Boards::new(copies.then_some(COPIES));
         for block in function.layout() {
-            boards.allot(&mut self.rooms[*block].items, self.latency);
+            let preds = self.before(*block);
+            let room = &mut self.rooms[*block];
+            room.outer = boards.allot(*block, &preds, &mut room.items, self.latency);
         }
     }
 
@@ -265,7 +269,7 @@ impl Scheduler<'_> {
                 room.items[at].read_wanted = true;
                 if room.items[at].read_bar == NONE {
                     let other = room.items[at].write_bar;
-                    room.items[at].read_bar = least_used(&room.items, at, other, reserved);
+                    room.items[at].read_bar = least_used(room, at, other, reserved);
                 }
             }
         }
@@ -543,9 +547,12 @@ fn pull(items: &mut [Item]) -> u16 {
 }
 
 /// The scoreboard that the fewest instructions near an item set.
-fn least_used(items: &[Item], at: usize, other: u8, reserved: bool) -> u8 {
-    let near = &items[at.saturating_sub(16)..(at + 16).min(items.len())];
-    let used = |board: u8| near.iter().filter(|i| i.write_bar == board || i.read_bar == board).count();
+fn least_used(room: &Room, at: usize, other: u8, reserved: bool) -> u8 {
+    let near = &room.items[at.saturating_sub(16)..(at + 16).min(room.items.len())];
+    let used = |board: u8| {
+        let sets = near.iter().filter(|i| i.write_bar == board || i.read_bar == board).count();
+        sets + usize::from(room.outer >> board & 1)
+    };
     let from = if reserved { COPIES + 1 } else { 0 };
     (from..6).filter(|b| *b != other).min_by_key(|b| used(*b)).unwrap_or(NONE)
 }

@@ -6,12 +6,16 @@
 //! left to these: a read is soon over, and one that shares with a load waits for memory. A late
 //! read (WAR) gets a scoreboard only if its register is overwritten before the result is waited
 //! for, by an instruction that must wait for the read, and of the reads of a register that happen
-//! in order only the last; across blocks only on demand. The choice affects only speed:
-//! `control_words` derives the waits from it.
+//! in order only the last; across blocks only on demand. What a block leaves in flight is known to
+//! those behind it: where they wait for it, a loop does in each turn, and for all else that the same
+//! scoreboard counts. The choice affects only speed: `control_words` derives the waits from it.
 
 use super::control_words::{Item, NONE};
-use crate::sched::effects::{Access, Reg, RegTable};
+use crate::ori::Block;
+use crate::ori::list_table::ListTable;
+use crate::sched::effects::{Access, FENCE, Reg, RegTable};
 use crate::tables::latency::{Latency, Needed};
+use smallvec::SmallVec;
 
 /// Number of scoreboards of a warp.
 const BOARDS: u8 = 6;
@@ -27,6 +31,20 @@ const TAKEN: usize = 24;
 /// Cycles from one instruction of a block to the next, for the estimate of false waits.
 const PACE: usize = 2;
 
+/// Results that a block leaves in flight, at most.
+const MOST_LEFT: usize = 32;
+
+/// A result in flight at the end of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Pending {
+    reg: Reg,
+    board: u8,
+    /// Cycles from the end of the block until it is there.
+    over: usize,
+}
+
+type Ends = ListTable<Block, SmallVec<[Pending; 4]>>;
+
 /// What a scoreboard counts.
 #[derive(Clone, Copy, Default)]
 struct Counted {
@@ -34,6 +52,8 @@ struct Counted {
     until: usize,
     /// When the last operation is over, in cycles from the start of the block.
     over: usize,
+    /// Whether the block waits for it for the sake of what others left in flight.
+    outer: bool,
 }
 
 /// Allocation state within a block.
@@ -41,6 +61,8 @@ pub struct Boards {
     /// The scoreboards; `None` if one is reserved.
     counted: [Option<Counted>; BOARDS as usize],
     next: Next,
+    /// What each block left in flight.
+    ends: Ends,
 }
 
 /// The next accesses to registers, for a block that is read from its end; tables that all blocks
@@ -77,28 +99,63 @@ impl Boards {
             counted[usize::from(board)] = None;
         }
         let next = Next { touched: RegTable::new(), written: RegTable::new(), read: RegTable::new() };
-        Boards { counted, next }
+        Boards { counted, next, ends: Ends::new(0) }
     }
 
-    /// Allocates the scoreboards of a block.
-    pub fn allot(&mut self, items: &mut [Item], latency: &Latency) {
-        // Entries from earlier blocks are waited for at an unknown position, so their scoreboards
-        // are taken only if no other is free.
-        for counted in self.counted.iter_mut().flatten() {
-            *counted = Counted { until: usize::from(counted.until == FAR), over: 0 };
-        }
+    /// Allocates the scoreboards of a block, behind these; returns the mask of those that it waits
+    /// for because of what they left in flight.
+    pub fn allot(&mut self, block: Block, preds: &[Block], items: &mut [Item], latency: &Latency) -> u8 {
         let needs = needs(items, latency, &mut self.next);
+        let pending = self.enter(preds);
+        let outer = (0..BOARDS).filter(|board| self.counted[usize::from(*board)].is_some_and(|c| c.outer));
+        let outer = outer.fold(0, |mask, board| mask | 1 << board);
+        let first: SmallVec<[usize; 4]> = pending.iter().map(|p| self.first(p.reg)).collect();
+        let count = items.len();
         let left = if items.iter().zip(&needs).any(|(item, need)| need.reads(item)) { LEFT } else { 0 };
+        let mut left_behind = SmallVec::<[Pending; 4]>::new();
         for (at, (item, need)) in items.iter_mut().zip(needs).enumerate() {
             if item.write_bar == NONE && item.announces() {
                 let board = self.take(at, need.result, item.pace.result, None, left);
                 let slot = if item.announces_by_read { &mut item.read_bar } else { &mut item.write_bar };
                 *slot = board;
+                let over = usize::from(item.pace.result).saturating_sub((count - at) * PACE);
+                let writes = item.effects.writes.iter().filter(|_| need.result == FAR);
+                left_behind.extend(writes.map(|write| Pending { reg: write.reg, board, over }));
             }
             if item.read_bar == NONE && need.reads(item) {
                 item.read_bar = self.take(at, need.overwritten, item.pace.read, Some(item.write_bar), 0);
             }
         }
+        let still = pending.into_iter().zip(first).filter(|(_, first)| *first == FAR);
+        left_behind.extend(still.map(|(p, _)| Pending { over: p.over.saturating_sub(count * PACE), ..p }));
+        left_behind.retain(|p| p.reg < FENCE && p.board != NONE);
+        left_behind.truncate(MOST_LEFT);
+        self.ends[block] = left_behind;
+        outer
+    }
+
+    /// Starts a block whose needs are known: what those before it left in flight.
+    fn enter(&mut self, preds: &[Block]) -> SmallVec<[Pending; 4]> {
+        let mut pending = SmallVec::<[Pending; 4]>::new();
+        for left in preds.iter().flat_map(|pred| &self.ends[*pred]) {
+            if !pending.iter().any(|p| (p.reg, p.board) == (left.reg, left.board)) {
+                pending.push(*left);
+            }
+        }
+        self.counted.iter_mut().flatten().for_each(|counted| *counted = Counted::default());
+        for left in &pending {
+            let first = self.first(left.reg);
+            if let Some(Some(counted)) = self.counted.get_mut(usize::from(left.board)) {
+                let until = if counted.until == 0 && !counted.outer { first } else { counted.until.min(first) };
+                *counted = Counted { until, over: counted.over.max(left.over), outer: true };
+            }
+        }
+        pending
+    }
+
+    /// The first instruction of the block that touches a register.
+    fn first(&self, reg: Reg) -> usize {
+        self.next.touched.get(reg).copied().flatten().unwrap_or(FAR)
     }
 
     /// The scoreboard for an operation of `cycles` that is waited for at `until`; it leaves `left`
@@ -121,14 +178,15 @@ impl Boards {
             } else {
                 2 + counted.over.saturating_sub(over.max(until.saturating_mul(PACE)))
             };
-            (cost, busy.abs_diff(until), board)
+            // In a loop, what is in flight at its end waits where the next turn waits for another.
+            (cost, counted.outer, busy.abs_diff(until), board)
         };
         let best = usable.min_by_key(|b| cost(*b)).map_or(NONE, |b| b.0);
         if let Some(Some(counted)) = self.counted.get_mut(usize::from(best)) {
             *counted = if counted.until > at {
-                Counted { until: counted.until.min(until), over: counted.over.max(over) }
+                Counted { until: counted.until.min(until), over: counted.over.max(over), ..*counted }
             } else {
-                Counted { until, over }
+                Counted { until, over, ..*counted }
             };
         }
         best
