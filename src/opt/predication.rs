@@ -4,12 +4,13 @@
 //! `@p BRA end; …; end:` loses its branch, likewise two arms that join. What only the arm reads and
 //! what cannot trap is computed in any case; the rest of the arm gets the guard. So the loads of
 //! several arms are in flight at once, and the schedulers see one block. Only arms of at most
-//! [`MOST`] instructions that are single, neither control flow, convergent nor ordered, and have no
-//! guard of their own. Outside SSA form, before the first construction of it, which ties the old
-//! values to guarded definitions. `if_conversion` does the same with what is short only after
-//! allocation.
+//! [`MOST`] instructions ([`MOST_MOVED`] of those that move data) that are single, neither control
+//! flow, convergent nor ordered, and have no guard of their own. Outside SSA form, before the first
+//! construction of it, which ties the old values to guarded definitions. `if_conversion` does the
+//! same with what is short only after allocation.
 
 use crate::analysis::PassCx;
+use crate::analysis::def_use::rewrite;
 use crate::opt::block_layout::is_jump;
 use crate::ori::cfg::BlockSet;
 use crate::ori::liveness::Liveness;
@@ -21,6 +22,10 @@ use std::collections::BTreeSet;
 /// Most instructions of the arms of a branch. Measured on the launches of one target: 6 and 20 give
 /// the same estimated cycles, and 0 gives 1 % more.
 const MOST: usize = 12;
+
+/// Most instructions of the arms where one loads what it stores: nothing waits for the load before
+/// the store, so what stands around the arms fills the time.
+const MOST_MOVED: usize = 18;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -103,7 +108,7 @@ impl Pass {
             _ => return None,
         };
         let size: usize = arms.iter().map(|arm| function[arm.block].len() - 1).sum();
-        if size > MOST {
+        if size > arms.iter().map(|arm| most(function, arm.block)).max()? {
             return None;
         }
         let at = function[block].len() - 2;
@@ -139,13 +144,17 @@ impl Pass {
             });
             function.for_each_use(inst, |reg| follows |= guarded.contains(&reg));
             let op = function[inst].op;
-            let free = op.has(Prop::Pure) && !op.has(Prop::ReadsMemory) && !needed && !follows;
+            let free = (op.has(Prop::Pure) || op == Op::COPY) && !op.has(Prop::ReadsMemory) && !needed && !follows;
             if free {
                 defs.iter().for_each(|reg| {
                     guarded.remove(reg);
                     defined.insert(*reg);
                 });
             } else {
+                if op == Op::COPY {
+                    let args = [Role::D, Role::A].map(|role| (role, function.arg(inst, role)));
+                    rewrite(function, inst, Op::MOV, &args);
+                }
                 function[inst].guard = arm.guard;
                 for reg in defs {
                     if !needed && function[reg].file == File::R && !defined.contains(&reg) {
@@ -167,7 +176,7 @@ impl Pass {
         let (last, body) = function[block].split_last()?;
         let end = function.branch_target(*last)?;
         let jumps = is_jump(function, *last) && function[*last].guard.is_null() && end != block;
-        let alone = self.preds[block] == 1 && !self.kept.contains(block) && body.len() <= MOST;
+        let alone = self.preds[block] == 1 && !self.kept.contains(block) && body.len() <= most(function, block);
         (jumps && alone && body.iter().all(|inst| may_be_guarded(function, *inst, predicate))).then_some(end)
     }
 
@@ -199,6 +208,18 @@ impl Pass {
     }
 }
 
+/// Most instructions of the arms of a branch, if this is one of them.
+fn most(function: &Function, arm: Block) -> usize {
+    let any = |prop| function[arm].iter().any(|inst| function[*inst].op.has(prop));
+    if any(Prop::ReadsMemory) && any(Prop::WritesMemory) { MOST_MOVED } else { MOST }
+}
+
+/// Whether an instruction copies one general register to another.
+fn copies(function: &Function, inst: InstId) -> bool {
+    let general = |role| function.arg(inst, role).as_reg().is_some_and(|reg| function[reg].file == File::R);
+    function[inst].op == Op::COPY && general(Role::D) && general(Role::A)
+}
+
 /// Whether an instruction is a single one that may be guarded, and leaves the predicate as it is.
 fn may_be_guarded(function: &Function, inst: InstId, predicate: VReg) -> bool {
     let data = &function[inst];
@@ -206,11 +227,17 @@ fn may_be_guarded(function: &Function, inst: InstId, predicate: VReg) -> bool {
     let bound = [Prop::Convergent, Prop::Control, Prop::CopyGroup, Prop::BulkGroup];
     let at = op.role_index(Role::Off).is_some();
     let (reads, writes) = (at && op.has(Prop::ReadsMemory), at && op.has(Prop::WritesMemory));
-    let single = !op.has(Prop::Pseudo) && !bound.into_iter().any(|prop| op.has(prop)) && !data.ordered;
+    let single = (!op.has(Prop::Pseudo) || copies(function, inst))
+        && !bound.into_iter().any(|prop| op.has(prop))
+        && !data.ordered;
     let mut kept = false;
     function.for_each_def(inst, |reg| {
         let reg_data = &function[reg];
         kept |= reg == predicate || reg_data.fixed.is_some() || reg_data.phys.is_some();
     });
-    single && (op.has(Prop::Pure) || reads != writes) && data.guard.is_null() && !kept && op != Op::PHI
+    single
+        && (op.has(Prop::Pure) || op == Op::COPY || reads != writes)
+        && data.guard.is_null()
+        && !kept
+        && op != Op::PHI
 }
