@@ -10,7 +10,7 @@ use crate::ori::mods::*;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{Modifiers, Rounding, ScalarType};
-use crate::tables::{Op, Role};
+use crate::tables::{Feature, Op, Role};
 use smallvec::SmallVec;
 
 /// Modifiers of a conversion instruction.
@@ -169,7 +169,13 @@ impl Builder<'_> {
         let mut mods: ConvertMods = SmallVec::from_slice(&[float_dst(to), i2f_src(from)]);
         mods.extend(rounding(&inst.mods)?);
         let d = self.float_dest(&inst.operands[0], to)?;
-        let op = if to.bits() == 64 || from.bits() == 64 { Op::I2F_X } else { Op::I2F };
+        let directed = mods.contains(&RM) || mods.contains(&RP);
+        let packed = self.has(Feature::IntToFloatPacked) && to == ScalarType::F32 && !directed;
+        let op = match (to.bits() == 64 || from.bits() == 64, packed) {
+            (true, _) => Op::I2F_X,
+            (false, true) => Op::I2FP,
+            (false, false) => Op::I2F,
+        };
         let result = if inst.mods.saturate { self.temp_like(d) } else { d };
         self.put(op, &mods, &[(Role::D, result), (Role::A, a)]);
         if inst.mods.saturate {

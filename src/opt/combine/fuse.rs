@@ -20,8 +20,37 @@ pub fn once(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
                 || shifted(function, def_use, inst, fits)
         }
         Op::LOP3 => funnel(function, def_use, inst) || logic(function, def_use, inst, fits),
+        Op::F2I | Op::F2I_X => rounded(function, def_use, inst, fits),
         _ => false,
     }
+}
+
+/// A float that was rounded to an integral one and becomes an integer is rounded by the conversion.
+fn rounded(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
+    let source = function.arg(inst, Role::A);
+    let whole = source.as_reg().or_else(|| Some(*function.vector_regs(source.as_vector()?).first()?));
+    let Some(maker) = whole.filter(|_| source == source.plain()).and_then(|reg| def_use.def_of(function, reg)) else {
+        return false;
+    };
+    let (data, made) = (function[inst], function[maker]);
+    let formats = [made.mods.get(Mod::Src), made.mods.get(Mod::Dst), data.mods.get(Mod::Src)];
+    let same = match made.op {
+        Op::FRND => formats == [0; 3],
+        Op::FRND_X => formats == [0, value::dst::F64, value::src::F64],
+        _ => false,
+    };
+    if !same || made.mods.get(Mod::Sat) != 0 {
+        return false;
+    }
+    let from = function.arg(maker, Role::A);
+    [Mod::Round, Mod::Ftz].into_iter().for_each(|kind| function[inst].mods.set(kind, made.mods.get(kind)));
+    function.set_arg(inst, Role::A, from);
+    let fitting = fits(function, inst);
+    if !fitting {
+        function.set_arg(inst, Role::A, source);
+        function[inst].mods = data.mods;
+    }
+    fitting
 }
 
 /// Whether an IADD3 has neither carry-in nor carry-out.

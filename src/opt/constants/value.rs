@@ -41,7 +41,7 @@ pub fn of(
         Op::FSETP => from.compare(&[Mod::Cmp, Mod::Bool, Mod::Ftz], |role| from.float(role).map(f64::from)),
         Op::DSETP => from.compare(&[Mod::Cmp, Mod::Bool], |role| from.double(role)),
         Op::IMAD_WIDE => from.wide_product(),
-        Op::I2F | Op::I2F_X => from.to_float(),
+        Op::I2F | Op::I2F_X | Op::I2FP => from.to_float(),
         Op::F2I | Op::F2I_X => from.to_integer(),
         Op::F2F_X => from.between_floats(),
         Op::FADD | Op::FMUL | Op::FFMA => from.float_sum(),
