@@ -1,9 +1,9 @@
-//! Contraction (in GeneralOptimize): fuses a product and the sum that is its single use into FFMA
-//! or DFMA.
+//! Contraction (in GeneralOptimize): fuses a product and the sum that is its single use into FFMA,
+//! DFMA or HFMA2.
 //!
 //! Both must be marked `contract`: the source writes no rounding, and the caller has not forbidden
-//! it. The product must treat subnormals as the sum does and must not saturate, so only its
-//! rounding changes. The product is left for dead-code elimination.
+//! it. The product must treat subnormals as the sum does, have its format and not saturate, so only
+//! its rounding changes. The product is left for dead-code elimination.
 
 use crate::analysis::PassCx;
 use crate::ori::operand::Kind;
@@ -27,7 +27,7 @@ pub fn run(cx: &mut PassCx) {
     let mut uses: SecondaryMap<VReg, u32> = table(function.regs().len());
     for inst in &insts {
         function.for_each_use(*inst, |reg| uses[reg] += 1);
-        if is_free(function, *inst) && matches!(function[*inst].op, Op::FMUL | Op::DMUL) {
+        if is_free(function, *inst) && matches!(function[*inst].op, Op::FMUL | Op::DMUL | Op::HMUL2) {
             function.for_each_def(*inst, |reg| product[reg] = Some(*inst));
         }
     }
@@ -35,6 +35,7 @@ pub fn run(cx: &mut PassCx) {
         let fused = match function[sum].op {
             Op::FADD => Op::FFMA,
             Op::DADD => Op::DFMA,
+            Op::HADD2 => Op::HFMA2,
             _ => continue,
         };
         if is_free(function, sum)
@@ -68,7 +69,8 @@ fn fuse(
     let mut defs = Vec::new();
     function.for_each_reg(function.arg(mul, Role::D), |reg| defs.push(reg));
     let same = |kind: Mod| function[mul].mods.get(kind) == function[sum].mods.get(kind);
-    if defs != regs || regs.iter().any(|reg| uses[*reg] != 1) || !same(Mod::Ftz) || saturates(function, mul) {
+    let alike = same(Mod::Ftz) && same(Mod::Packed) && !saturates(function, mul);
+    if defs != regs || regs.iter().any(|reg| uses[*reg] != 1) || !alike {
         return None;
     }
     let (a, b) = (function.arg(mul, Role::A), function.arg(mul, Role::B));
@@ -80,7 +82,7 @@ fn fuse(
         None if negative => b.plain().negated(),
         None => b.plain(),
         Some(_) if !negative => b,
-        Some(_) if regs.len() > 1 => return None,
+        Some(_) if regs.len() > 1 || function[sum].op == Op::HADD2 => return None,
         Some(bits) => function.imm(bits ^ SIGN),
     };
     Some([a.plain(), b, c])

@@ -6,9 +6,9 @@
 //! use FMA instead. The front end has already checked which forms the target has.
 
 use crate::lower::builder::{Builder, Lowered, Refusal};
-use crate::ori::Operand;
 use crate::ori::build::int::Combined;
 use crate::ori::mods::*;
+use crate::ori::{InstId, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{Op as PtxOp, Rounding, ScalarType};
 use crate::tables::{Feature, Op, Role};
@@ -58,10 +58,18 @@ impl Builder<'_> {
         }
         let d = self.dest(&inst.operands[0])?;
         match inst.op {
-            PtxOp::Add => self.half_sum(d, sources[0], sources[1], &mods, is_bf16(ty)),
-            PtxOp::Sub => self.half_sum(d, sources[0], sources[1].negated(), &mods, is_bf16(ty)),
-            PtxOp::Mul => self.half_product(d, sources[0], sources[1], &mods, is_bf16(ty)),
-            PtxOp::Fma => self.hfma2(d, sources[0], sources[1], sources[2], &mods),
+            PtxOp::Add | PtxOp::Sub | PtxOp::Mul => {
+                let (a, b) = (sources[0], sources[1]);
+                let made = match inst.op {
+                    PtxOp::Add => self.half_sum(d, a, b, &mods, is_bf16(ty)),
+                    PtxOp::Sub => self.half_sum(d, a, b.negated(), &mods, is_bf16(ty)),
+                    _ => self.half_product(d, a, b, &mods, is_bf16(ty)),
+                };
+                self.f[made].contract = inst.mods.rounding.is_none();
+            }
+            PtxOp::Fma => {
+                self.hfma2(d, sources[0], sources[1], sources[2], &mods);
+            }
             PtxOp::Abs | PtxOp::Neg => {
                 let a = if inst.op == PtxOp::Abs { sources[0].absolute() } else { sources[0].negated() };
                 let zero = Operand::zero();
@@ -76,26 +84,25 @@ impl Builder<'_> {
         Ok(())
     }
 
-    pub(crate) fn hfma2(&mut self, d: Operand, a: Operand, b: Operand, c: Operand, mods: &[M]) {
-        self.put(Op::HFMA2, mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
+    pub(crate) fn hfma2(&mut self, d: Operand, a: Operand, b: Operand, c: Operand, mods: &[M]) -> InstId {
+        self.put(Op::HFMA2, mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)])
     }
 
     /// `a + b`; on targets without bf16 addition, `a * 1 + b`.
-    fn half_sum(&mut self, d: Operand, a: Operand, b: Operand, mods: &[M], bf16: bool) {
+    fn half_sum(&mut self, d: Operand, a: Operand, b: Operand, mods: &[M], bf16: bool) -> InstId {
         if !bf16 || self.has(Feature::Bf16Arithmetic) {
-            self.put(Op::HADD2, mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
-            return;
+            return self.put(Op::HADD2, mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
         }
         let ones = self.imm(ONES_BF16);
-        self.hfma2(d, a, ones, b, mods);
+        self.hfma2(d, a, ones, b, mods)
     }
 
     /// `a * b`; on targets without bf16 multiplication, `a * b - 0`.
-    fn half_product(&mut self, d: Operand, a: Operand, b: Operand, mods: &[M], bf16: bool) {
+    fn half_product(&mut self, d: Operand, a: Operand, b: Operand, mods: &[M], bf16: bool) -> InstId {
         if !bf16 || self.has(Feature::Bf16Arithmetic) {
-            self.put(Op::HMUL2, mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
+            self.put(Op::HMUL2, mods, &[(Role::D, d), (Role::A, a), (Role::B, b)])
         } else {
-            self.hfma2(d, a, b, Operand::zero().negated(), mods);
+            self.hfma2(d, a, b, Operand::zero().negated(), mods)
         }
     }
 
