@@ -153,8 +153,11 @@ fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
     }
     let mut steady = true;
     let mut numbers: SmallVec<[u64; 8]> = SmallVec::new();
+    let descriptor = data.op.role_index(Role::Desc);
     for (i, operand) in function.args(inst).iter().enumerate() {
-        function.for_each_reg(*operand, |reg| steady &= is_free(function, reg));
+        // The descriptor of memory is in one place throughout.
+        let fixed = descriptor == Some(i);
+        function.for_each_reg(*operand, |reg| steady &= fixed || is_free(function, reg));
         steady &= !matches!(operand.kind(), Kind::Label(_) | Kind::Symbol(_) | Kind::Special(_));
         let read = function.direction(inst, i) != Direction::Def;
         numbers.push(if read { number(function, same, *operand) } else { 0 });
