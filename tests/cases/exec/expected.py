@@ -821,6 +821,25 @@ def collatz():
     return [launch("collatz", 2, 64, [OUT("u32", [steps(i + 1) for i in range(128)])])]
 
 
+def counters_held():
+    limits, table, step = lcg("u32", 64, 41, 0x1F), lcg("u32", 32, 43, 0xFF), 2
+
+    def result(lane):
+        i = total = 0
+        while i < limits[lane]:
+            total += table[3 * i % 32] + lane
+            i += step
+            if total % 32 == 13:
+                total += 1000 * i
+                break
+            if total % 32 == 22:
+                return 70000 * i
+        return 256 * total + i
+
+    args = [OUT("u32", [result(lane) for lane in range(64)]), IN("u32", limits), IN("u32", table), scalar("u32", step)]
+    return [launch("counters_held", 1, 64, args)]
+
+
 def subwarp_shuffle():
     launches = []
     for x in (lcg("u32", 32, 27, 0xFF), iota("u32", 32, 3, 3)):
@@ -2297,7 +2316,7 @@ KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, private_calls, atomics32, atomics64, reductions,
-    local_array, const_array, const_upper_half, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz,
+    local_array, const_array, const_upper_half, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz, counters_held,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
     matrix_products_kind, matrix_products_tiny,
