@@ -825,9 +825,9 @@ def counters_held():
     limits, table, step = lcg("u32", 64, 41, 0x1F), lcg("u32", 32, 43, 0xFF), 2
 
     def result(lane):
-        i = total = 0
+        i, total = 0, table[lane % 32]
         while i < limits[lane]:
-            total += table[3 * i % 32] + lane
+            total += 9 * i * i + 5 ^ lane
             i += step
             if total % 32 == 13:
                 total += 1000 * i
