@@ -11,7 +11,7 @@
 //!   that wait will read does not live there.
 //!
 //! A way is straight over blocks with one successor which name no uniform register that the
-//! allocator will choose.
+//! allocator will choose; in SSA form, which do nothing at all.
 
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::list_table::ListTable;
@@ -65,11 +65,10 @@ impl Region {
         if ways.len() > 1 {
             let straight = |way: &Block| self.straight(function, cfg, *way);
             let (aside, others): (Vec<_>, Vec<_>) = ways.iter().map(straight).partition(Option::is_some);
-            // What is gained outside a loop is less than what the straight ways lose, if they are
-            // more than edges.
-            let empty = |way: &Vec<Block>| way.iter().all(|block| function[*block].len() == 1);
-            let costs = function.is_ssa() && !self.set.contains(self.branch);
-            if others.len() != 1 || costs && !aside.iter().flatten().all(empty) {
+            // Before copies of PHIs stand there, such a way is an edge, as ptxas 13.0.88 has it:
+            // where one does more, it writes no uniform register in the region.
+            let edge = |way: &Vec<Block>| way.iter().all(|block| function[*block].len() == 1);
+            if others.len() != 1 || function.is_ssa() && !aside.iter().flatten().all(edge) {
                 sides.torn.clone_from(&self.blocks);
                 return sides;
             }

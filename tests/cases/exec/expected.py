@@ -830,7 +830,6 @@ def counters_held():
             total += 9 * i * i + 5 ^ lane
             i += step
             if total % 32 == 13:
-                total += 1000 * i
                 break
             if total % 32 == 22:
                 return 70000 * i
