@@ -112,8 +112,8 @@ impl<'a> Assigner<'a> {
         used
     }
 
-    /// Moves a class of a file to the first registers from `from` on that it may have, which are not
-    /// among the `unused`; returns the register behind them.
+    /// Moves a class of a file to the first registers from `from` on that it may have and that are
+    /// not among the `unused`; returns the register behind them.
     fn move_behind(&mut self, id: u32, file: File, from: i32, unused: Mask) -> Option<i32> {
         let class = &self.classes.classes[id as usize];
         let old = class.base.filter(|_| class.file == file)?;

@@ -8,10 +8,10 @@
 //! path to it from a call or from the entry of a device function.
 //!
 //! A divergent block is torn if lanes of the warp that came apart may run elsewhere before they
-//! meet again. Otherwise it is held: the lanes that are not in it wait, or have ended ([`regions`]).
-//! A register is uniform only if each of its definitions has uniform sources, gives all lanes the
-//! same result, and is not in a torn block; and if no lanes that left a region at different times
-//! read it behind.
+//! meet again. Otherwise it is held: the lanes that are not in it wait, or have ended, as
+//! [`regions`] tells. A register is uniform only if each of its definitions has uniform sources,
+//! gives all lanes the same result, and is not in a torn block; and if no lanes that left a region
+//! at different times read it behind.
 //!
 //! [`regions`]: super::regions
 //! A load by an address that is the same in all lanes is one access for all of them, so its result

@@ -2,9 +2,9 @@
 //!
 //! A region is what is reachable from a branch before its reconvergence point. If at most one way
 //! out of the branch does anything there, and the lanes that take the others go straight to that
-//! point and wait, then one group of lanes runs in the region, whichever divergent branches it comes
-//! to, as long as their regions are such too: a loop that lanes leave one by one, an arm that some
-//! skip. There, a uniform register may be written. Two kinds of blocks are torn nevertheless:
+//! point and wait, then one group of lanes runs in the region, whichever divergent branches it
+//! comes to, as long as their regions are such too: a loop that lanes leave one by one, an arm that
+//! some skip. There, a uniform register may be written. Two kinds of blocks are torn nevertheless:
 //! - blocks that lanes cross on a straight way: while they do, the others may run on, and write
 //!   registers that do not live there;
 //! - blocks from which no lane comes to the reconvergence point: they end, and what only the lanes

@@ -54,7 +54,8 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 }
 
 /// A uniform register that the allocator will choose is one per warp: what writes it stands where
-/// all living lanes are together or the others wait, or behind a place in its block where they meet.
+/// all living lanes are together or the others wait, or behind a place in its block where they
+/// meet.
 fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
     for block in function.layout().iter().filter(|b| plan.varying.torn.contains(**b)) {
         let mut together = false;
