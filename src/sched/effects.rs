@@ -71,6 +71,11 @@ impl<T: Default> RegTable<T> {
         &mut self.values[usize::from(*place - 1)].1
     }
 
+    /// Changes each value.
+    pub fn each(&mut self, mut change: impl FnMut(&mut T)) {
+        self.values.iter_mut().for_each(|(_, value)| change(value));
+    }
+
     /// Removes all values.
     pub fn clear(&mut self) {
         self.values.drain(..).for_each(|(reg, _)| self.place[usize::from(reg.0)] = 0);

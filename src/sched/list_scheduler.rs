@@ -5,7 +5,8 @@
 //! through a register, or through memory that may alias. Nothing crosses a branch, a barrier, a
 //! fence, a call, a clock read, or any other operation with an effect that is not a plain memory
 //! access; nor do loads, or stores, of global memory off one base pass each other, which would cost
-//! bandwidth. Near-linear: each memory operation is compared with a bounded number of earlier ones.
+//! bandwidth. What was loaded before an instruction that stays is still under way behind it.
+//! Near-linear: each memory operation is compared with a bounded number of earlier ones.
 
 use super::accesses::Accesses;
 use super::effects::{Effects, FENCE, Reg, RegTable, arrivals, memory_access};
@@ -33,14 +34,15 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let Some(latency) = Latency::of(function.target()) else { return };
     let Some(throughput) = Throughput::of(function.target()) else { return };
-    let mut uses = RegTable::new();
+    let (mut uses, mut way) = (RegTable::new(), RegTable::new());
     for block in function.layout().to_vec() {
+        way.clear();
         let insts = std::mem::take(&mut function[block]);
         let mut out = Vec::with_capacity(insts.len());
         let mut from = 0;
         for at in 0..=insts.len() {
             if at == insts.len() || is_fixed(function, insts[at]) {
-                ordered(function, (latency, throughput), &insts[from..at], &mut uses, &mut out);
+                ordered(function, (latency, throughput), &insts[from..at], (&mut uses, &mut way), &mut out);
                 out.extend(insts.get(at));
                 from = at + 1;
             }
@@ -92,17 +94,21 @@ struct Node {
 
 type Tables<'a> = (&'a Latency, &'a Throughput);
 
+/// What is on its way to a register: cycles until it is there.
+type Way = RegTable<u32>;
+
 fn ordered(
     function: &Function,
     (latency, throughput): Tables,
     insts: &[InstId],
-    uses: &mut RegTable<Uses>,
+    (uses, way): (&mut RegTable<Uses>, &mut Way),
     out: &mut Vec<InstId>,
 ) {
-    if insts.len() < 2 {
-        return out.extend(insts);
+    if insts.is_empty() {
+        return;
     }
-    let mut nodes = graph(function, latency, insts, uses);
+    let (mut nodes, effects) = graph(function, latency, insts, uses, way);
+    let mut comes: SmallVec<[(Reg, u32); 16]> = SmallVec::new();
     for at in (0..nodes.len()).rev() {
         let data = &function[insts[at]];
         let pace = throughput.pace(data.op, &data.mods);
@@ -114,7 +120,10 @@ fn ordered(
     let mut ready: BinaryHeap<(u32, Reverse<u32>)> = BinaryHeap::new();
     let mut waiting: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
     for (at, node) in nodes.iter().enumerate().filter(|(_, n)| n.before == 0) {
-        ready.push((node.height, Reverse(at as u32)));
+        match node.earliest {
+            0 => ready.push((node.height, Reverse(at as u32))),
+            when => waiting.push(Reverse((when, at as u32))),
+        }
     }
     let mut cycle = 0;
     let mut free = [0; Pipe::ALL.len()];
@@ -129,6 +138,10 @@ fn ordered(
         cycle = cycle.max(free[pipe]);
         free[pipe] = cycle + keeps;
         out.push(insts[at as usize]);
+        for write in effects[at as usize].writes.iter().filter(|write| write.reg < FENCE) {
+            let info = write.class.info();
+            comes.push((write.reg, if info.announced { cycle + u32::from(info.expected) } else { 0 }));
+        }
         for (to, cycles) in std::mem::take(&mut nodes[at as usize].after) {
             let node = &mut nodes[to as usize];
             node.earliest = node.earliest.max(cycle + cycles);
@@ -138,6 +151,15 @@ fn ordered(
             }
         }
         cycle += 1;
+    }
+    pass(way, cycle, &comes);
+}
+
+/// What is on its way these cycles later, and when what was written meanwhile comes.
+fn pass(way: &mut Way, cycles: u32, comes: &[(Reg, u32)]) {
+    way.each(|left| *left = left.saturating_sub(cycles));
+    for (reg, when) in comes {
+        *way.entry(*reg) = when.saturating_sub(cycles);
     }
 }
 
@@ -173,7 +195,13 @@ struct Uses {
     readers: SmallVec<[(u32, usize); 4]>,
 }
 
-fn graph(function: &Function, latency: &Latency, insts: &[InstId], uses: &mut RegTable<Uses>) -> Vec<Node> {
+fn graph(
+    function: &Function,
+    latency: &Latency,
+    insts: &[InstId],
+    uses: &mut RegTable<Uses>,
+    way: &Way,
+) -> (Vec<Node>, Vec<Effects>) {
     let mut nodes: Vec<Node> = insts.iter().map(|_| Node::default()).collect();
     let mut effects: Vec<Effects> = insts.iter().map(|i| Effects::of(function, latency, *i)).collect();
     arrivals(function, insts, &mut effects.iter_mut().collect::<Vec<_>>());
@@ -192,6 +220,10 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId], uses: &mut Re
         let access = memory_access(function, insts[at], written);
         for (i, access) in effects[at].reads.iter().enumerate().filter(|(_, a)| a.reg != FENCE) {
             let uses = uses.entry(access.reg);
+            if uses.writers.is_empty() {
+                let left = way.get(access.reg).copied().unwrap_or_default();
+                nodes[at].earliest = nodes[at].earliest.max(left);
+            }
             for (writer, w) in &uses.writers {
                 let class = effects[*writer as usize].writes[*w].class;
                 let needed = latency.read_after_write(access.reg.file(), class, access.class);
@@ -225,7 +257,7 @@ fn graph(function: &Function, latency: &Latency, insts: &[InstId], uses: &mut Re
             memory.add(now, access, |earlier| edge(&mut nodes, earlier, now, 1));
         }
     }
-    nodes
+    (nodes, effects)
 }
 
 /// Adds a dependence: `to` issues at least `cycles` after `from`.
