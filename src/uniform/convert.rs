@@ -1,8 +1,8 @@
 //! Pass `uniform_registers`: moves values that are equal in all lanes to the uniform register file.
 //!
 //! The column `uniform` of `tables/ori` gives the uniform form of an opcode. What is guaranteed:
-//! - a uniform register is written only where the warp is converged, as `insert_reconvergence`
-//!   checks;
+//! - a uniform register is written only where the warp is converged or all its lanes that are not
+//!   there wait, as `insert_reconvergence` checks;
 //! - a move between the files is added only where it saves more of them: otherwise a value that one
 //!   reader needs in a general register stays there, unless it has no register source and is cheap
 //!   to define twice;

@@ -9,7 +9,7 @@
 //! `uniform_guard`) need none either.
 //!
 //! Words that R2UR and UMOV hand over in numbered registers, which nothing else may use, get a
-//! register of their own where the warp is converged.
+//! register of their own where the warp is converged or its other lanes wait.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_pure;
@@ -306,7 +306,8 @@ fn is_hand_over(function: &Function, inst: InstId) -> bool {
 }
 
 /// Gives words that are handed over in numbered registers, to one reader in the same block, any
-/// register where the warp is converged and the word is the same in all lanes.
+/// register where the warp is converged or its other lanes wait, and the word is the same in all
+/// lanes.
 fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) {
     let mut uses: SecondaryMap<VReg, u32> = table(function.regs().len());
     for inst in function.layout().iter().flat_map(|b| &function[*b]) {
