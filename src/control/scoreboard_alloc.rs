@@ -8,7 +8,8 @@
 //! for, by an instruction that must wait for the read, and of the reads of a register that happen
 //! in order only the last; across blocks only on demand. What a block leaves in flight is known to
 //! those behind it: where they wait for it, a loop does in each turn, and for all else that the
-//! same scoreboard counts. The choice affects only speed: `control_words` derives the waits from it.
+//! same scoreboard counts. The choice affects only speed: `control_words` derives the waits from
+//! it.
 
 use super::control_words::{Item, NONE};
 use crate::ori::Block;
