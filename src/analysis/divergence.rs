@@ -7,10 +7,10 @@
 //! operation that all lanes of the warp execute together, as `.aligned` says), and so does every
 //! path to it from a call or from the entry of a device function.
 //!
-//! A divergent block is torn if lanes of the warp that came apart may run elsewhere before they
+//! A divergent block is interleaved if lanes of the warp that came apart may run elsewhere before they
 //! meet again. Otherwise it is held: the lanes that are not in it wait, or have ended, as
 //! [`regions`] tells. A register is uniform only if each of its definitions has uniform sources,
-//! gives all lanes the same result, and is not in a torn block; and if no lanes that left a region
+//! gives all lanes the same result, and is not in a interleaved block; and if no lanes that left a region
 //! at different times read it behind.
 //!
 //! [`regions`]: super::regions
@@ -42,7 +42,7 @@ pub struct Varying {
     /// Blocks that may execute with only some of the living lanes.
     pub divergent: BlockSet,
     /// Blocks of these while which others of the warp's lanes may run elsewhere.
-    pub torn: BlockSet,
+    pub interleaved: BlockSet,
     /// Blocks of these beside held ones: nothing in them may read a uniform register that a held
     /// block may write.
     pub aside: BlockSet,
@@ -59,7 +59,7 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
     for block in &cfg.rpo {
         if comes_apart(function, *block) {
             lanes.divergent.insert(*block);
-            lanes.torn.insert(*block);
+            lanes.interleaved.insert(*block);
         }
         if lanes.end_apart(*block) {
             lanes.part_behind(*block);
@@ -77,15 +77,15 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
                 None => lanes.part_behind(*block),
                 // If lanes run elsewhere before the branch, they do so beyond its reconvergence
                 // point, so its region adds nothing.
-                Some(_) if lanes.end_torn(*block) => continue,
+                Some(_) if lanes.end_interleaved(*block) => continue,
                 Some(meet) => lanes.part_until(*block, meet),
             }
             changed = true;
         }
         if !changed {
             let numbered = lanes.numbered();
-            let Lanes { regs, divergent, torn, aside, .. } = lanes;
-            return Varying { regs, divergent, torn, aside, numbered };
+            let Lanes { regs, divergent, interleaved, aside, .. } = lanes;
+            return Varying { regs, divergent, interleaved, aside, numbered };
         }
     }
 }
@@ -95,7 +95,7 @@ struct Lanes<'a> {
     cfg: &'a Cfg,
     regs: RegSet,
     divergent: BlockSet,
-    torn: BlockSet,
+    interleaved: BlockSet,
     aside: BlockSet,
     /// Reconvergence points of divergent branches.
     meets: BlockSet,
@@ -134,7 +134,7 @@ impl<'a> Lanes<'a> {
             cfg,
             regs,
             divergent: BlockSet::new(limit),
-            torn: BlockSet::new(limit),
+            interleaved: BlockSet::new(limit),
             aside: BlockSet::new(limit),
             meets: BlockSet::new(limit),
             lives: None,
@@ -151,18 +151,18 @@ impl<'a> Lanes<'a> {
     }
 
     /// Whether lanes of the warp may run elsewhere while others are at the end of a block.
-    fn end_torn(&self, block: Block) -> bool {
-        self.ends[block].unwrap_or_else(|| self.torn.contains(block))
+    fn end_interleaved(&self, block: Block) -> bool {
+        self.ends[block].unwrap_or_else(|| self.interleaved.contains(block))
     }
 
-    /// Marks everything reachable from a block as divergent and torn, up to meetings.
+    /// Marks everything reachable from a block as divergent and interleaved, up to meetings.
     fn part_behind(&mut self, block: Block) {
         let mut work = vec![block];
         while let Some(block) = work.pop() {
             for succ in &self.cfg.succs[block] {
                 if self.beyond.insert(*succ) {
                     self.divergent.insert(*succ);
-                    self.torn.insert(*succ);
+                    self.interleaved.insert(*succ);
                     work.extend(self.end_apart(*succ).then_some(*succ));
                 }
             }
@@ -170,7 +170,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Marks what is reachable from a block before the reconvergence point as divergent, up to
-    /// meetings, and what of it is torn; what is defined there and read behind varies.
+    /// meetings, and what of it is interleaved; what is defined there and read behind varies.
     fn part_until(&mut self, block: Block, meet: Block) {
         let mut region = Region::new(self.function.block_limit(), block, meet);
         let mut work = vec![block];
@@ -184,8 +184,8 @@ impl<'a> Lanes<'a> {
         }
         self.meets.insert(meet);
         let sides = region.sides(self.function, self.cfg, |block| self.end_apart(block));
-        sides.torn.iter().chain(&sides.aside).for_each(|block| {
-            self.torn.insert(*block);
+        sides.interleaved.iter().chain(&sides.aside).for_each(|block| {
+            self.interleaved.insert(*block);
         });
         sides.aside.iter().for_each(|block| {
             self.aside.insert(*block);
@@ -200,11 +200,11 @@ impl<'a> Lanes<'a> {
 
     /// Marks the varying results of a block; whether there are new ones.
     fn results(&mut self, block: Block) -> bool {
-        let torn = self.torn.contains(block);
+        let interleaved = self.interleaved.contains(block);
         let mut changed = false;
         let Some(mut open) = self.open[block].take() else { return self.first_results(block) };
         open.retain(|Open { inst, apart }| {
-            let varies = apart.unwrap_or(torn) || self.result_varies(block, *inst);
+            let varies = apart.unwrap_or(interleaved) || self.result_varies(block, *inst);
             if varies {
                 self.function.for_each_def(*inst, |reg| changed |= self.regs.insert(reg));
             }
@@ -216,11 +216,11 @@ impl<'a> Lanes<'a> {
 
     /// The same on the first visit, which goes over all instructions.
     fn first_results(&mut self, block: Block) -> bool {
-        let torn = self.torn.contains(block);
+        let interleaved = self.interleaved.contains(block);
         let (mut apart, mut changed, mut open) = (None, false, Vec::new());
         for inst in &self.function[block] {
             apart = becomes_apart(self.function, *inst).or(apart);
-            let varies = apart.unwrap_or(torn) || self.result_varies(block, *inst);
+            let varies = apart.unwrap_or(interleaved) || self.result_varies(block, *inst);
             let mut any = false;
             self.function.for_each_def(*inst, |reg| {
                 any = true;
@@ -238,7 +238,7 @@ impl<'a> Lanes<'a> {
     fn result_varies(&self, block: Block, inst: InstId) -> bool {
         let (function, data) = (self.function, &self.function[inst]);
         let met = self.meets.contains(block);
-        let apart = |from: &Block| self.end_torn(*from) || met && self.end_apart(*from);
+        let apart = |from: &Block| self.end_interleaved(*from) || met && self.end_apart(*from);
         if data.op == Op::PHI && self.cfg.preds[block].iter().any(apart) {
             return true;
         }

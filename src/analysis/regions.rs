@@ -4,7 +4,7 @@
 //! out of the branch does anything there, and the lanes that take the others go straight to that
 //! point and wait, then one group of lanes runs in the region, whichever divergent branches it
 //! comes to, as long as their regions are such too: a loop that lanes leave one by one, an arm that
-//! some skip. There, a uniform register may be written. Two kinds of blocks are torn nevertheless:
+//! some skip. There, a uniform register may be written. Two kinds of blocks are interleaved nevertheless:
 //! - blocks that lanes cross on a straight way: while they do, the others may run on, and write
 //!   registers that do not live there;
 //! - blocks from which no lane comes to the reconvergence point: they end, and what only the lanes
@@ -31,11 +31,11 @@ pub struct Region {
     blocks: Vec<Block>,
 }
 
-/// The torn blocks of a region.
+/// The interleaved blocks of a region.
 #[derive(Default)]
 pub struct Sides {
-    /// Torn, but for those of `aside`.
-    pub torn: Vec<Block>,
+    /// Interleaved, but for those of `aside`.
+    pub interleaved: Vec<Block>,
     /// Blocks of straight ways beside what is held.
     pub aside: Vec<Block>,
 }
@@ -53,7 +53,7 @@ impl Region {
         new
     }
 
-    /// The torn blocks. Lanes that are not `apart` at the end of a block came together in it.
+    /// The interleaved blocks. Lanes that are not `apart` at the end of a block came together in it.
     pub fn sides(&self, function: &Function, cfg: &Cfg, apart: impl Fn(Block) -> bool) -> Sides {
         let mut ways: SmallVec<[Block; 4]> = SmallVec::new();
         for way in cfg.succs[self.branch].iter().filter(|way| **way != self.meet) {
@@ -69,12 +69,12 @@ impl Region {
             // where one does more, it writes no uniform register in the region.
             let edge = |way: &Vec<Block>| way.iter().all(|block| function[*block].len() == 1);
             if others.len() != 1 || function.is_ssa() && !aside.iter().flatten().all(edge) {
-                sides.torn.clone_from(&self.blocks);
+                sides.interleaved.clone_from(&self.blocks);
                 return sides;
             }
             sides.aside = aside.into_iter().flatten().flatten().collect();
         }
-        sides.torn = self.ending(cfg, apart);
+        sides.interleaved = self.ending(function, cfg, apart);
         sides
     }
 
@@ -97,14 +97,13 @@ impl Region {
     }
 
     /// The blocks from which no lane comes to the reconvergence point.
-    fn ending(&self, cfg: &Cfg, apart: impl Fn(Block) -> bool) -> Vec<Block> {
+    fn ending(&self, function: &Function, cfg: &Cfg, apart: impl Fn(Block) -> bool) -> Vec<Block> {
         let arrives = |block: &Block| cfg.succs[*block].contains(&self.meet) || !apart(*block);
         let mut work: Vec<Block> = self.blocks.iter().copied().filter(arrives).collect();
         if work.len() == self.blocks.len() {
             return Vec::new();
         }
-        let mut arriving = self.set.clone();
-        arriving.clear();
+        let mut arriving = BlockSet::new(function.block_limit());
         work.iter().for_each(|block| {
             arriving.insert(*block);
         });
@@ -128,10 +127,15 @@ impl Region {
 /// Whether an instruction reads or writes a uniform register that the allocator will choose.
 fn names_uniform(function: &Function, inst: InstId) -> bool {
     let mut names = false;
-    let mut note = |reg: VReg| names |= is_uniform(function, reg) && function[reg].phys.is_none();
+    let mut note = |reg: VReg| names |= is_chosen_uniform(function, reg);
     function.for_each_def(inst, &mut note);
     function.for_each_use(inst, &mut note);
     names
+}
+
+/// Whether a register is a uniform one that the allocator will choose.
+pub fn is_chosen_uniform(function: &Function, reg: VReg) -> bool {
+    is_uniform(function, reg) && function[reg].phys.is_none()
 }
 
 fn is_uniform(function: &Function, reg: VReg) -> bool {

@@ -23,8 +23,8 @@ use std::collections::BTreeSet;
 /// the same estimated cycles, and 0 gives 1 % more.
 const MOST: usize = 12;
 
-/// Most instructions of the arms where one loads what it stores: nothing waits for the load before
-/// the store, so what stands around the arms fills the time.
+/// Most instructions of the arms where one both loads and stores: where that moves data, nothing
+/// waits for the load before the store, and what stands around the arms fills the time.
 const MOST_MOVED: usize = 18;
 
 /// Runs the pass.

@@ -405,10 +405,6 @@ impl BlockSet {
     pub fn contains(&self, block: Block) -> bool {
         self.0.get(block.index() / 64).is_some_and(|w| w >> (block.index() % 64) & 1 != 0)
     }
-    /// Removes all blocks.
-    pub fn clear(&mut self) {
-        self.0.fill(0);
-    }
     /// Whether the set has no blocks.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)

@@ -11,6 +11,7 @@ use super::calls;
 use crate::analysis::PassCx;
 use crate::analysis::divergence::{ALL_LANES, asks_for_all, is_meeting};
 use crate::analysis::reconvergence::{Enrol, Group, Plan, plan};
+use crate::analysis::regions::is_chosen_uniform;
 use crate::analysis::spin_loops::waits;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::{Block, File, Function, InstId, Operand};
@@ -57,7 +58,7 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 /// all living lanes are together or the others wait, or behind a place in its block where they
 /// meet.
 fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
-    for block in function.layout().iter().filter(|b| plan.varying.torn.contains(**b)) {
+    for block in function.layout().iter().filter(|b| plan.varying.interleaved.contains(**b)) {
         let mut together = false;
         for inst in &function[*block] {
             together &= !function.callee(*inst).is_some_and(Callee::parts_lanes);
@@ -74,10 +75,7 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
 /// Whether an instruction writes a uniform register that the allocator will choose.
 pub(super) fn writes_uniform(function: &Function, inst: InstId) -> bool {
     let mut shared = false;
-    function.for_each_def(inst, |reg| {
-        let data = &function[reg];
-        shared |= matches!(data.file, File::UR | File::UP) && data.phys.is_none();
-    });
+    function.for_each_def(inst, |reg| shared |= is_chosen_uniform(function, reg));
     shared
 }
 

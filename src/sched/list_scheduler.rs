@@ -5,7 +5,7 @@
 //! through a register, or through memory that may alias. Nothing crosses a branch, a barrier, a
 //! fence, a call, a clock read, or any other operation with an effect that is not a plain memory
 //! access; nor do loads, or stores, of global memory off one base pass each other, which would cost
-//! bandwidth. What was loaded before an instruction that stays is still under way behind it.
+//! bandwidth. What was loaded before an instruction that stays is still in flight behind it.
 //! Near-linear: each memory operation is compared with a bounded number of earlier ones.
 
 use super::accesses::Accesses;
@@ -34,15 +34,15 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let Some(latency) = Latency::of(function.target()) else { return };
     let Some(throughput) = Throughput::of(function.target()) else { return };
-    let (mut uses, mut way) = (RegTable::new(), RegTable::new());
+    let (mut uses, mut in_flight) = (RegTable::new(), RegTable::new());
     for block in function.layout().to_vec() {
-        way.clear();
+        in_flight.clear();
         let insts = std::mem::take(&mut function[block]);
         let mut out = Vec::with_capacity(insts.len());
         let mut from = 0;
         for at in 0..=insts.len() {
             if at == insts.len() || is_fixed(function, insts[at]) {
-                ordered(function, (latency, throughput), &insts[from..at], (&mut uses, &mut way), &mut out);
+                ordered(function, (latency, throughput), &insts[from..at], (&mut uses, &mut in_flight), &mut out);
                 out.extend(insts.get(at));
                 from = at + 1;
             }
@@ -94,21 +94,21 @@ struct Node {
 
 type Tables<'a> = (&'a Latency, &'a Throughput);
 
-/// What is on its way to a register: cycles until it is there.
-type Way = RegTable<u32>;
+/// Loads in flight: cycles until each register has its value.
+type InFlight = RegTable<u32>;
 
 fn ordered(
     function: &Function,
     (latency, throughput): Tables,
     insts: &[InstId],
-    (uses, way): (&mut RegTable<Uses>, &mut Way),
+    (uses, in_flight): (&mut RegTable<Uses>, &mut InFlight),
     out: &mut Vec<InstId>,
 ) {
     if insts.is_empty() {
         return;
     }
-    let (mut nodes, effects) = graph(function, latency, insts, uses, way);
-    let mut comes: SmallVec<[(Reg, u32); 16]> = SmallVec::new();
+    let (mut nodes, effects) = graph(function, latency, insts, uses, in_flight);
+    let mut results: SmallVec<[(Reg, u32); 16]> = SmallVec::new();
     for at in (0..nodes.len()).rev() {
         let data = &function[insts[at]];
         let pace = throughput.pace(data.op, &data.mods);
@@ -140,7 +140,7 @@ fn ordered(
         out.push(insts[at as usize]);
         for write in effects[at as usize].writes.iter().filter(|write| write.reg < FENCE) {
             let info = write.class.info();
-            comes.push((write.reg, if info.announced { cycle + u32::from(info.expected) } else { 0 }));
+            results.push((write.reg, if info.announced { cycle + u32::from(info.expected) } else { 0 }));
         }
         for (to, cycles) in std::mem::take(&mut nodes[at as usize].after) {
             let node = &mut nodes[to as usize];
@@ -152,14 +152,14 @@ fn ordered(
         }
         cycle += 1;
     }
-    pass(way, cycle, &comes);
+    pass(in_flight, cycle, &results);
 }
 
-/// What is on its way these cycles later, and when what was written meanwhile comes.
-fn pass(way: &mut Way, cycles: u32, comes: &[(Reg, u32)]) {
-    way.each(|left| *left = left.saturating_sub(cycles));
-    for (reg, when) in comes {
-        *way.entry(*reg) = when.saturating_sub(cycles);
+/// What is in flight these cycles later, with what was written meanwhile.
+fn pass(in_flight: &mut InFlight, cycles: u32, results: &[(Reg, u32)]) {
+    in_flight.each(|left| *left = left.saturating_sub(cycles));
+    for (reg, when) in results {
+        *in_flight.entry(*reg) = when.saturating_sub(cycles);
     }
 }
 
@@ -200,7 +200,7 @@ fn graph(
     latency: &Latency,
     insts: &[InstId],
     uses: &mut RegTable<Uses>,
-    way: &Way,
+    in_flight: &InFlight,
 ) -> (Vec<Node>, Vec<Effects>) {
     let mut nodes: Vec<Node> = insts.iter().map(|_| Node::default()).collect();
     let mut effects: Vec<Effects> = insts.iter().map(|i| Effects::of(function, latency, *i)).collect();
@@ -221,7 +221,7 @@ fn graph(
         for (i, access) in effects[at].reads.iter().enumerate().filter(|(_, a)| a.reg != FENCE) {
             let uses = uses.entry(access.reg);
             if uses.writers.is_empty() {
-                let left = way.get(access.reg).copied().unwrap_or_default();
+                let left = in_flight.get(access.reg).copied().unwrap_or_default();
                 nodes[at].earliest = nodes[at].earliest.max(left);
             }
             for (writer, w) in &uses.writers {

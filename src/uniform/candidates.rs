@@ -74,7 +74,7 @@ impl Candidates {
                     }
                 });
                 function.for_each_def(inst, |reg| new.definition[reg] = Some((inst, *block)));
-                if !lanes.torn.contains(*block) && new.may_move(function, lanes, inst) {
+                if !lanes.interleaved.contains(*block) && new.may_move(function, lanes, inst) {
                     new.count += 1;
                     function.for_each_def(inst, |reg| {
                         new.set.insert(reg);

@@ -317,7 +317,7 @@ fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) {
         let mut handed: SecondaryMap<VReg, bool> = SecondaryMap::new();
         let mut free: Vec<VReg> = Vec::new();
         let insts = &function[*block];
-        let mut apart = lanes.torn.contains(*block);
+        let mut apart = lanes.interleaved.contains(*block);
         for (at, inst) in insts.iter().enumerate() {
             apart = apart_behind(function, &insts[at..=at], apart);
             if is_hand_over(function, *inst) && !apart {

@@ -126,7 +126,7 @@ impl Twins {
         if !fits || places.lanes.regs.contains(reg) {
             return None;
         }
-        if places.lanes.torn.contains(self.home[inst]) {
+        if places.lanes.interleaved.contains(self.home[inst]) {
             let place = self.together(places, self.home[inst], &readers[reg], function)?;
             let behind = |reader: InstId| {
                 function[reader].op != Op::PHI && places.dominators.dominates(place, self.home[reader])
@@ -142,7 +142,7 @@ impl Twins {
     /// The block behind a definition and before its readers where lanes are together, of those that
     /// are executed least the first.
     fn together(&self, places: &Places, home: Block, readers: &[InstId], function: &Function) -> Option<Block> {
-        let apart = |block: &Block| places.lanes.torn.contains(*block);
+        let apart = |block: &Block| places.lanes.interleaved.contains(*block);
         let blocks = readers.iter().filter(|reader| function[**reader].op != Op::PHI);
         let blocks = blocks.map(|reader| self.home[*reader]).filter(|block| !apart(block));
         let mut at = blocks.map(Some).reduce(|a, b| places.dominators.common(a?, b?))??;

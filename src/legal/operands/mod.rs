@@ -145,7 +145,7 @@ impl Legalizer<'_> {
 
     /// Whether a uniform register may be written in a block.
     fn together(&mut self, function: &Function, block: Block) -> bool {
-        !self.lanes(function).torn.contains(block)
+        !self.lanes(function).interleaved.contains(block)
     }
 
     /// Whether every register of an operand is uniform.
