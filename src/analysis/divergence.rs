@@ -7,13 +7,12 @@
 //! operation that all lanes of the warp execute together, as `.aligned` says), and so does every
 //! path to it from a call or from the entry of a device function.
 //!
-//! A divergent block is interleaved if lanes of the warp that came apart may run elsewhere before they
-//! meet again. Otherwise it is held: the lanes that are not in it wait, or have ended, as
-//! [`regions`] tells. A register is uniform only if each of its definitions has uniform sources,
-//! gives all lanes the same result, and is not in a interleaved block; and if no lanes that left a region
-//! at different times read it behind.
+//! A divergent block is interleaved if lanes of the warp that came apart may run elsewhere before
+//! they meet again. Otherwise it is held: the lanes that are not in it wait, or have ended, as
+//! [`super::regions`] tells. A register is uniform only if each of its definitions has uniform
+//! sources, gives all lanes the same result, and is not in an interleaved block; and if no lanes
+//! that left a region at different times read it behind.
 //!
-//! [`regions`]: super::regions
 //! A load by an address that is the same in all lanes is one access for all of them, so its result
 //! is the same; ptxas 13.0.88 counts such loads, volatile ones too, as uniform on every target. So
 //! is what threads of a warp have in common by their numbers, where `.reqntid` puts each warp in

@@ -4,7 +4,8 @@
 //! out of the branch does anything there, and the lanes that take the others go straight to that
 //! point and wait, then one group of lanes runs in the region, whichever divergent branches it
 //! comes to, as long as their regions are such too: a loop that lanes leave one by one, an arm that
-//! some skip. There, a uniform register may be written. Two kinds of blocks are interleaved nevertheless:
+//! some skip. There, a uniform register may be written. Two kinds of blocks are interleaved
+//! nevertheless:
 //! - blocks that lanes cross on a straight way: while they do, the others may run on, and write
 //!   registers that do not live there;
 //! - blocks from which no lane comes to the reconvergence point: they end, and what only the lanes
@@ -53,7 +54,8 @@ impl Region {
         new
     }
 
-    /// The interleaved blocks. Lanes that are not `apart` at the end of a block came together in it.
+    /// The interleaved blocks. Lanes that are not `apart` at the end of a block came together in
+    /// it.
     pub fn sides(&self, function: &Function, cfg: &Cfg, apart: impl Fn(Block) -> bool) -> Sides {
         let mut ways: SmallVec<[Block; 4]> = SmallVec::new();
         for way in cfg.succs[self.branch].iter().filter(|way| **way != self.meet) {
