@@ -1,6 +1,7 @@
 //! Varying propagation and uniform registers.
 
 mod candidates;
+pub mod constants;
 pub mod convert;
 pub mod elections;
 mod pressure;

@@ -25,7 +25,8 @@ mod select_form;
 mod split_offset;
 mod uniform;
 
-pub use uniform::{Trial, has_uniform_form, takes_uniform, uniform_form};
+pub use moves::all as moves_to;
+pub use uniform::{Trial, has_uniform_form, takes_pair, takes_uniform, uniform_form};
 
 use super::backend::SmBackend;
 use crate::analysis::divergence::Varying;

@@ -78,7 +78,7 @@ pub(super) fn one(function: &mut Function, encodes: Encodes, to: Operand, from: 
 }
 
 /// Moves of a whole operand into a register or a tuple of as many words.
-pub(super) fn all(function: &mut Function, encodes: Encodes, to: Operand, from: Operand) -> Option<Vec<InstId>> {
+pub fn all(function: &mut Function, encodes: Encodes, to: Operand, from: Operand) -> Option<Vec<InstId>> {
     let count = match to.kind() {
         Kind::Vector(vector) => function.vector_regs(vector).len(),
         _ => 1,

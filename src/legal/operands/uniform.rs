@@ -47,7 +47,7 @@ impl Trial {
 /// Whether an instruction is encoded with these registers in the uniform file, in some order of its
 /// operands.
 pub fn takes_uniform(function: &mut Function, inst: InstId, encodes: Encodes, trial: &Trial, regs: &[VReg]) -> bool {
-    let (mods, args): (_, SmallVec<[Operand; 12]>) = (function[inst].mods, SmallVec::from_slice(function.args(inst)));
+    let args: SmallVec<[Operand; 12]> = SmallVec::from_slice(function.args(inst));
     for at in 0..args.len() {
         let mut within = false;
         function.for_each_reg(args[at], |reg| within |= regs.contains(&reg));
@@ -56,17 +56,32 @@ pub fn takes_uniform(function: &mut Function, inst: InstId, encodes: Encodes, tr
             function.args_mut(inst)[at] = stand_in;
         }
     }
-    let given: SmallVec<[Operand; 12]> = SmallVec::from_slice(function.args(inst));
-    let found = orders(function, inst, function[inst].op.recipe()).iter().any(|order| {
+    let found = is_encoded_somehow(function, inst, encodes);
+    function.args_mut(inst).copy_from_slice(&args);
+    found
+}
+
+/// Whether an instruction is encoded with a pair of uniform registers as one of its operands, in
+/// some order of them.
+pub fn takes_pair(function: &mut Function, inst: InstId, at: usize, encodes: Encodes, trial: &Trial) -> bool {
+    let old = function.args(inst)[at];
+    function.args_mut(inst)[at] = trial.pair.modified_like(old);
+    let found = is_encoded_somehow(function, inst, encodes);
+    function.args_mut(inst)[at] = old;
+    found
+}
+
+/// Whether an instruction is encoded in some order of its operands, which stay as they are.
+fn is_encoded_somehow(function: &mut Function, inst: InstId, encodes: Encodes) -> bool {
+    let (mods, given): (_, SmallVec<[Operand; 12]>) = (function[inst].mods, SmallVec::from_slice(function.args(inst)));
+    orders(function, inst, function[inst].op.recipe()).iter().any(|order| {
         apply(function, inst, order);
         fold_imm_modifiers::fold(function, inst);
         let fits = encodes(function, inst) && !is_ambiguous(function, inst);
         function[inst].mods = mods;
         function.args_mut(inst).copy_from_slice(&given);
         fits
-    });
-    function.args_mut(inst).copy_from_slice(&args);
-    found
+    })
 }
 
 /// Whether an operation has a form in the uniform datapath that the target encodes, given its

@@ -1,0 +1,202 @@
+//! Pass `uniform_constants`: makes 64-bit constants of loops in uniform registers, before the loop.
+//!
+//! - What moves: a pair of registers that hold a constant, where an instruction takes it in a pair
+//!   of uniform registers. Its moves in the loop go with their last reader.
+//! - A constant moves only if each iteration reads it, out of as many loops as have one block
+//!   before them in which the warp is converged, to its end. In the loop it need not be: nobody
+//!   writes these registers.
+//! - No more moves than there are uniform registers that nothing fills and no call in the loop
+//!   changes. No value of a device function
+//!   moves: its callers may be diverged.
+
+use crate::analysis::PassCx;
+use crate::analysis::def_use::{DefUse, is_free};
+use crate::analysis::loops::Loops;
+use crate::legal::operands::{self, Trial};
+use crate::ori::cfg::{BlockSet, Cfg, Dominators};
+use crate::ori::liveness::Liveness;
+use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg};
+use crate::tables::ori::Direction;
+use crate::tables::{Feature, Prop};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Uniform registers that are not filled: those of legalization, and gaps beside pairs.
+const RESERVE: usize = 24;
+
+/// Runs the pass.
+pub fn run(cx: &mut PassCx) {
+    let (cfg, loops) = (cx.cfg(), cx.loops());
+    let function = &*cx.function;
+    let fits =
+        function.target().has(Feature::UniformDatapath) && function.attributes().convention == Convention::Kernel;
+    if !fits || loops.all.is_empty() {
+        cx.unchanged = true;
+        return;
+    }
+    let (dominators, lanes, liveness, encodes) = (cx.dominators(), cx.divergence(), cx.liveness(), cx.encoder.encodes);
+    let function = &mut *cx.function;
+    let before = before(function, &cfg, &loops, &lanes.interleaved);
+    let mut makers = Makers {
+        filled: filled(function, &cfg, &liveness),
+        def_use: DefUse::new(function),
+        trial: Trial::new(function),
+        made: BTreeMap::new(),
+        moves: Vec::new(),
+        unread: BTreeSet::new(),
+    };
+    for block in cfg.rpo.iter().filter(|block| !lanes.aside.contains(**block)) {
+        if let Some(outside) = outside(*block, &loops, &dominators, &before) {
+            for inst in function[*block].clone() {
+                makers.instruction(function, inst, outside, encodes);
+            }
+        }
+    }
+    makers.finish(function, &cfg);
+}
+
+/// The only way into a loop, and how many uniform registers keep their values in it.
+#[derive(Clone, Copy)]
+struct Before {
+    block: Block,
+    kept: usize,
+}
+
+/// The blocks before loops, by the loop's header.
+fn before(function: &Function, cfg: &Cfg, loops: &Loops, apart: &BlockSet) -> BTreeMap<Block, Before> {
+    let mut before = BTreeMap::new();
+    for (id, of) in loops.all.iter() {
+        let mut outside = cfg.preds[of.header].iter().filter(|block| !loops.contains(id, **block));
+        let (Some(block), None) = (outside.next().copied(), outside.next()) else { continue };
+        if !apart.contains(block) {
+            let within = cfg.rpo.iter().filter(|block| loops.contains(id, **block));
+            let insts = within.flat_map(|block| &function[*block]);
+            let kept = insts.map(|inst| kept(function, *inst)).min().unwrap_or(0);
+            before.insert(of.header, Before { block, kept });
+        }
+    }
+    before
+}
+
+/// Uniform registers that keep their values when an instruction is executed.
+fn kept(function: &Function, inst: InstId) -> usize {
+    let count = function.target().info().map_or(0, |info| info.ur_count as usize);
+    match function.callee(inst) {
+        Some(callee) => {
+            let keeps = |number: &u16| callee.keeps(File::UR.name()).any(|run| run.contains(number));
+            (0..count as u16).filter(keeps).count()
+        }
+        None if function[inst].op.has(Prop::Clobbers) => 0,
+        None => count,
+    }
+}
+
+/// The block outside of all loops that execute a block in each iteration, and the least number of
+/// uniform registers that keep their values in them.
+fn outside(block: Block, loops: &Loops, dominators: &Dominators, before: &BTreeMap<Block, Before>) -> Option<Before> {
+    let (mut at, mut best) = (block, None::<Before>);
+    for id in loops.around(block) {
+        let header = loops.all[id].header;
+        let Some(next) = before.get(&header).filter(|_| loops.is_always_run(id, at, dominators)) else { break };
+        let kept = best.map_or(next.kept, |of| of.kept.min(next.kept));
+        (at, best) = (header, Some(Before { block: next.block, kept }));
+    }
+    best
+}
+
+/// Uniform registers that are filled or not to be filled, where they are most.
+fn filled(function: &Function, cfg: &Cfg, liveness: &Liveness) -> usize {
+    let words = |block: &Block| {
+        let mut words = liveness.live[*block].iter().filter(|reg| function[**reg].file == File::UR).count();
+        for inst in &function[*block] {
+            function.for_each_def(*inst, |reg| words += usize::from(function[reg].file == File::UR));
+        }
+        words
+    };
+    RESERVE + cfg.rpo.iter().map(words).max().unwrap_or(0)
+}
+
+/// What makes constants.
+struct Makers {
+    /// Uniform registers that are filled.
+    filled: usize,
+    def_use: DefUse,
+    trial: Trial,
+    /// The pairs that are made at the ends of blocks.
+    made: BTreeMap<(Block, u64), Operand>,
+    moves: Vec<(Block, Vec<InstId>)>,
+    /// Moves that nobody reads any more.
+    unread: BTreeSet<InstId>,
+}
+
+/// Whether the target encodes an instruction as it stands.
+type Encodes = fn(&Function, InstId) -> bool;
+
+impl Makers {
+    /// Gives an instruction its first constant that it takes so, made at the end of a block.
+    fn instruction(&mut self, function: &mut Function, inst: InstId, outside: Before, encodes: Encodes) {
+        if function[inst].op.has(Prop::Pseudo) {
+            return;
+        }
+        for at in 0..function.args(inst).len() {
+            let Some((bits, regs)) = self.constant(function, inst, at) else { continue };
+            if !operands::takes_pair(function, inst, at, &encodes, &self.trial) {
+                continue;
+            }
+            let Some(pair) = self.pair(function, outside, bits, inst, encodes) else { return };
+            let (old, reads) = (function.args(inst)[at], DefUse::reads(function, inst));
+            let makers = regs.iter().map(|reg| (*reg, self.def_use.definition(*reg)));
+            let makers: SmallVec<[(VReg, Option<InstId>); 2]> = makers.collect();
+            function.args_mut(inst)[at] = pair.modified_like(old);
+            self.def_use.update(function, inst, &reads);
+            self.unread.extend(makers.iter().filter(|of| self.def_use.uses(of.0) == 0).filter_map(|of| of.1));
+            return;
+        }
+    }
+
+    /// The constant that an operand is in two general registers.
+    fn constant(&self, function: &Function, inst: InstId, at: usize) -> Option<(u64, SmallVec<[VReg; 2]>)> {
+        let operand = function.args(inst)[at];
+        let Kind::Vector(vector) = operand.kind() else { return None };
+        let regs: SmallVec<[VReg; 2]> = SmallVec::from_slice(function.vector_regs(vector));
+        let reads = function.direction(inst, at) == Direction::Use && regs.len() == 2;
+        let plain = reads && regs.iter().all(|reg| function[*reg].file == File::R && is_free(function, *reg));
+        let word = |reg: VReg| self.def_use.known(function, Operand::reg(reg)).map(u64::from);
+        let (low, high) = (word(*regs.first().filter(|_| plain)?)?, word(regs[1])?);
+        Some((low | high << 32, regs))
+    }
+
+    /// The pair of a constant that is made at the end of a block, if there is room.
+    fn pair(
+        &mut self,
+        function: &mut Function,
+        before: Before,
+        bits: u64,
+        inst: InstId,
+        encodes: Encodes,
+    ) -> Option<Operand> {
+        if let Some(pair) = self.made.get(&(before.block, bits)) {
+            return Some(*pair);
+        }
+        let filled = Some(self.filled + 2).filter(|filled| *filled <= before.kept)?;
+        let pair = Operand::vector(function.new_vector(File::UR, 2));
+        let from = function.imm(bits);
+        let moves = operands::moves_to(function, &encodes, pair, from)?;
+        moves.iter().for_each(|new| function[*new].line = function[inst].line);
+        self.filled = filled;
+        self.made.insert((before.block, bits), pair);
+        self.moves.push((before.block, moves));
+        Some(pair)
+    }
+
+    /// Places the moves, and takes away what nobody reads.
+    fn finish(self, function: &mut Function, cfg: &Cfg) {
+        for (block, moves) in self.moves {
+            let at = function.first_terminator(block);
+            function[block].splice(at..at, moves);
+        }
+        for block in cfg.rpo.iter().filter(|_| !self.unread.is_empty()) {
+            function[*block].retain(|inst| !self.unread.contains(inst));
+        }
+    }
+}
