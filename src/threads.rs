@@ -1,7 +1,11 @@
 //! Several threads work on the elements of a slice; the results are in the order of the elements.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+
+/// Whether there was ever a second thread. What one thread alone counts, it need not lock.
+pub static SEVERAL: AtomicBool = AtomicBool::new(false);
 
 /// Bytes of stack of each thread: that of a main thread.
 const STACK: usize = 8 << 20;
@@ -21,6 +25,7 @@ pub fn map_in_order<T: Send, R: Send>(items: &mut [T], threads: usize, f: impl F
             done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
         }
     };
+    SEVERAL.store(true, Relaxed);
     thread::scope(|scope| {
         for _ in 1..count {
             // Where the system has no thread left, the others do its part.

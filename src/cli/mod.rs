@@ -22,6 +22,7 @@ mod spelling;
 mod targets;
 
 use crate::tables::ptx::Limit;
+pub use crate::threads::SEVERAL;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -16,8 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 /// The allocator of [`pool`] with a counter.
 pub struct Counted;
 
-/// Bytes in use. The program has one thread, so the counter needs no locked instruction; with
-/// several threads it would merely be inexact.
+/// Bytes in use.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
 /// The bytes that count for a request: those that it would take up in a common allocator, with one
@@ -71,9 +70,22 @@ fn give_back() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn give_back() {}
 
+/// Adds to a count of bytes and takes away from it, and says what it is now. Locked instructions
+/// are slow, and one thread alone needs none; with several, a count that loses what it was told may
+/// fall below zero later, which is more than any limit.
+fn add(bytes: &AtomicUsize, more: usize, less: usize) -> usize {
+    let change = more.wrapping_sub(less);
+    if cli::SEVERAL.load(Relaxed) {
+        return bytes.fetch_add(change, Relaxed).wrapping_add(change);
+    }
+    let now = bytes.load(Relaxed).wrapping_add(change);
+    bytes.store(now, Relaxed);
+    now
+}
+
 /// Counts a request and ends the program if it exceeds the limit.
 fn count(more: usize, less: usize) {
-    let now = IN_USE.load(Relaxed).wrapping_sub(less).saturating_add(more);
+    let now = add(&IN_USE, more, less);
     if now > MANY && !GIVES_BACK.load(Relaxed) {
         GIVES_BACK.store(true, Relaxed);
         give_back();
@@ -81,7 +93,6 @@ fn count(more: usize, less: usize) {
     if now as u64 > cli::MEMORY.load(Relaxed) && more > less {
         refuse();
     }
-    IN_USE.store(now, Relaxed);
 }
 
 /// Ends the program as ptxas does when memory runs out.
@@ -125,5 +136,27 @@ unsafe impl GlobalAlloc for Counted {
         count(cost(size), cost(layout.size()));
         // SAFETY: the caller's guarantees are those that the pool requires.
         got(unsafe { pool::realloc(place, layout, size) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_threads_lose_no_count() {
+        let bytes = AtomicUsize::new(0);
+        cli::SEVERAL.store(true, Relaxed);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200_000 {
+                        add(&bytes, 48, 0);
+                        add(&bytes, 0, 48);
+                    }
+                });
+            }
+        });
+        assert_eq!(bytes.load(Relaxed), 0);
     }
 }

@@ -6,8 +6,7 @@
 //!   before them in which the warp is converged, to its end. In the loop it need not be: nobody
 //!   writes these registers.
 //! - No more moves than there are uniform registers that nothing fills and no call in the loop
-//!   changes. No value of a device function
-//!   moves: its callers may be diverged.
+//!   changes. No value of a device function moves: its callers may be diverged.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, is_free};
@@ -122,8 +121,9 @@ struct Makers {
     filled: usize,
     def_use: DefUse,
     trial: Trial,
-    /// The pairs that are made at the ends of blocks.
-    made: BTreeMap<(Block, u64), Operand>,
+    /// The pairs that are made at the ends of blocks, by how many registers keep their values in
+    /// the loop: one that lives through no call may be where calls keep nothing.
+    made: BTreeMap<(Block, usize, u64), Operand>,
     moves: Vec<(Block, Vec<InstId>)>,
     /// Moves that nobody reads any more.
     unread: BTreeSet<InstId>,
@@ -175,7 +175,7 @@ impl Makers {
         inst: InstId,
         encodes: Encodes,
     ) -> Option<Operand> {
-        if let Some(pair) = self.made.get(&(before.block, bits)) {
+        if let Some(pair) = self.made.get(&(before.block, before.kept, bits)) {
             return Some(*pair);
         }
         let filled = Some(self.filled + 2).filter(|filled| *filled <= before.kept)?;
@@ -184,7 +184,7 @@ impl Makers {
         let moves = operands::moves_to(function, &encodes, pair, from)?;
         moves.iter().for_each(|new| function[*new].line = function[inst].line);
         self.filled = filled;
-        self.made.insert((before.block, bits), pair);
+        self.made.insert((before.block, before.kept, bits), pair);
         self.moves.push((before.block, moves));
         Some(pair)
     }

@@ -61,7 +61,10 @@ const IMPORTS: [(&str, &[&str]); 34] = [
     ("gpu", &["cubin", "sim", "tables"]),
     (
         "cli",
-        &["bisect", "compare", "compile", "cubin", "debug", "diag", "gpu", "helper", "pass", "sass", "sim", "tables"],
+        &[
+            "bisect", "compare", "compile", "cubin", "debug", "diag", "gpu", "helper", "pass", "sass", "sim", "tables",
+            "threads",
+        ],
     ),
     // Parts of the program, not of the library.
     ("memory", &[]),
