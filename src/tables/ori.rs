@@ -104,12 +104,14 @@ pub struct OpInfo {
     pub text: &'static str,
     /// False for an opcode that is named but not implemented.
     pub built: bool,
-    props: u64,
+    props: u128,
     /// Index of its operand recipe.
     pub(super) recipe: usize,
     /// Opcodes of the uniform datapath that compute the same from the operands in the same roles;
     /// the first that the target encodes.
     pub uniform: &'static [Op],
+    /// What a sum and a product of floats are in one: for FADD and for FMUL this is FFMA.
+    pub fused: Option<Op>,
     /// The roles that it writes and those that it reads, one bit each, by position.
     pub defs: u16,
     pub uses: u16,
@@ -119,7 +121,7 @@ pub struct OpInfo {
 /// The facts of [`OpInfo`] that every pass asks of every instruction.
 #[derive(Clone, Copy)]
 struct Facts {
-    props: u64,
+    props: u128,
     defs: u16,
     uses: u16,
     /// The first place of each role, or [`ABSENT`].

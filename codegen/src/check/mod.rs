@@ -13,6 +13,7 @@ pub mod operands;
 pub mod overlap;
 pub mod passes;
 pub mod phases;
+pub mod properties;
 pub mod ptx;
 pub mod regclass;
 pub mod registers;
@@ -27,6 +28,7 @@ pub fn all(model: &Model, report: &mut Report) {
     evidence::check(model, report);
     targets::check(model, report);
     unique::check(model, report);
+    properties::check(model, report);
     phases::check(model, report);
     passes::check(model, report);
     elf::check(model, report);

@@ -58,7 +58,7 @@ fn info(op: &Op, model: &Model) -> TokenStream {
     let recipe = model.operands.recipe(&op.row.recipe).unwrap_or_default();
     let (text, built, name) = (&op.row.text, op.row.state == "built", &op.row.op);
     let ident = format_ident!("{name}");
-    let mask = op.props.iter().fold(0u64, |mask, p| mask | 1 << p);
+    let mask = op.props.iter().fold(0u128, |mask, p| mask | 1 << p);
     let roles = op.roles.iter().map(role);
     let places = |direction| {
         let roles = op.roles.iter().enumerate().filter(move |(_, role)| role.direction == direction);
@@ -66,8 +66,15 @@ fn info(op: &Op, model: &Model) -> TokenStream {
     };
     let (defs, uses) = (places('>'), places('<'));
     let uniform = op.row.uniform.split_whitespace().map(|name| format_ident!("{name}"));
+    let fused = match op.row.fused.as_str() {
+        "" => quote!(None),
+        name => {
+            let name = format_ident!("{name}");
+            quote!(Some(Op::#name))
+        }
+    };
     quote! { OpInfo {
-        op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, recipe: #recipe, uniform: &[#(Op::#uniform),*],
+        op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, recipe: #recipe, uniform: &[#(Op::#uniform),*], fused: #fused,
         defs: #defs, uses: #uses, roles: &[#(#roles),*]
     } }
 }

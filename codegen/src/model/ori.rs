@@ -75,6 +75,11 @@ impl Ori {
         Ori { ops, properties, roles, kinds, sets }
     }
 
+    /// Whether an opcode has the property of this name.
+    pub fn has(&self, op: &Op, name: &str) -> bool {
+        op.props.iter().any(|p| self.properties[*p].name == name)
+    }
+
     /// Index of an opcode by name.
     pub fn op(&self, name: &str) -> Option<usize> {
         self.ops.iter().position(|o| o.row.op == name)

@@ -14,6 +14,9 @@ pub struct OpRow {
     /// Forms in the uniform datapath; absent: none.
     #[serde(default)]
     pub uniform: String,
+    /// The product and the sum in one; absent: none.
+    #[serde(default)]
+    pub fused: String,
     pub state: String,
     pub src: String,
 }
@@ -23,6 +26,15 @@ pub struct OpRow {
 pub struct PropertyRow {
     pub name: String,
     pub meaning: String,
+    /// Properties that an opcode with this one must have; absent: none.
+    #[serde(default)]
+    pub needs: String,
+    /// Properties of which it must have at least one; absent: none.
+    #[serde(default)]
+    pub needs_one: String,
+    /// Properties that it must not have; absent: none.
+    #[serde(default)]
+    pub excludes: String,
     pub src: String,
 }
 
