@@ -763,20 +763,9 @@ fn forget_lowered(module: &mut crate::ptx::ast::Module) {
 /// The class that a statement asks for.
 fn statement_class(statement: &crate::ptx::ast::Statement) -> u8 {
     use crate::ptx::ast::Statement;
-    use crate::tables::ptx::{Op, TensorKind};
+    use crate::tables::ptx::TensorKind;
     match statement {
-        Statement::Instruction(inst) => match inst.op {
-            Op::WgmmaFence | Op::WgmmaCommitGroup | Op::WgmmaWaitGroup | Op::WgmmaMmaAsync | Op::WgmmaMmaAsyncSp => 4,
-            op if inst.mods.tensor_kind == Some(TensorKind::KindI8) && op.name().starts_with("tcgen05.mma") => 3,
-            Op::Tcgen05Shift => 3,
-            Op::ClusterlaunchcontrolTryCancelAsync => 2,
-            op if op.name().starts_with("tcgen05.") => 2,
-            Op::CpAsyncBulkTensor | Op::CpReduceAsyncBulkTensor | Op::CpAsyncBulkPrefetchTensor => 2,
-            Op::Tex | Op::TexBase | Op::TexLevel | Op::TexGrad | Op::Tld4 => 2,
-            Op::Txq | Op::TxqLevel | Op::Suq => 2,
-            Op::SuldB | Op::SustB | Op::SustP | Op::SuredB | Op::SuredP => 2,
-            _ => 0,
-        },
+        Statement::Instruction(inst) => inst.op.isa_class(inst.mods.tensor_kind == Some(TensorKind::KindI8)),
         _ => 0,
     }
 }

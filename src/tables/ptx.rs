@@ -373,6 +373,13 @@ impl Op {
         WIDE[self as usize]
     }
 
+    /// The ISA class in `.nv.compat` that a module with it has at least; `integers` says that it
+    /// is a product of integers in tensor memory.
+    pub fn isa_class(self, integers: bool) -> u8 {
+        let (other, of_integers) = ISA[self as usize];
+        if integers { of_integers } else { other }
+    }
+
     /// The ranges of its constant operands.
     pub fn ranges(self) -> &'static [ArgRange] {
         let (start, end) = RANGES_OF[self as usize];

@@ -261,6 +261,10 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         }
     });
     let wide = ptx.operations.iter().map(|o| o.wide);
+    let isa = ptx.operations.iter().map(|o| {
+        let (isa, integers) = (o.isa, o.isa.max(o.isa_integers));
+        quote!((#isa, #integers))
+    });
     let (count, ops) = (ptx.requirements.len(), ptx.operations.len());
     let ranges = (0..ops).map(|op| range(ptx.requirements.iter().map(|r| r.op), op));
     quote! {
@@ -272,6 +276,8 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         static GONE: [Option<Needs>; #ops] = [#(#gone),*];
         /// Whether the address of each operation in generic or global space has 64 bits.
         static WIDE: [bool; #ops] = [#(#wide),*];
+        /// The ISA class of each operation, and with integers in tensor memory.
+        static ISA: [(u8, u8); #ops] = [#(#isa),*];
     }
 }
 

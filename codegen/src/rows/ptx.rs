@@ -19,6 +19,11 @@ pub struct OperationRow {
     /// Whether its address in generic or global space has 64 bits.
     #[serde(default)]
     pub wide: bool,
+    /// ISA class that a module with it has at least, and with integers in tensor memory.
+    #[serde(default)]
+    pub isa: u8,
+    #[serde(default)]
+    pub isa_integers: u8,
     pub doc: String,
     pub src: String,
 }
