@@ -1,7 +1,7 @@
 //! Which bits of its sources each bit of a result depends on.
 
 use crate::ori::{Function, InstId, Operand};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 
 /// Bytes that a byte permutation chooses from.
 pub const CHOICE: u32 = 8;
@@ -14,14 +14,14 @@ pub fn of(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
     let whole = || if result == 0 { 0 } else { u32::MAX };
     // Modifiers work on whole words; of those of halves each half has its own.
     match data.op {
-        Op::HADD2 | Op::HMUL2 | Op::HFMA2 => return halves(function, inst, role, result),
+        op if op.has(Prop::HalfPair) => return halves(function, inst, role, result),
         // Carries go up, those of a negation too.
         Op::IADD3 | Op::IMAD if data.mods.get(Mod::X) != value::x::X => return below(result),
         _ if operand != operand.plain() => return whole(),
         _ => {}
     }
     match data.op {
-        Op::MOV | Op::COPY if function.arg(inst, Role::Lanes).is_null() => result,
+        op if op.has(Prop::Copies) && function.arg(inst, Role::Lanes).is_null() => result,
         Op::SEL if matches!(role, Role::A | Role::B) => result,
         Op::LOP3 => logic(function, inst, role, result).unwrap_or_else(whole),
         Op::PRMT if role != Role::B => permuted(function, inst, role, result).unwrap_or_else(whole),

@@ -62,15 +62,18 @@ impl Memory {
         if !writes && order.contains("CONSTANT") {
             return None;
         }
-        let space = match data.op {
-            Op::LDG | Op::LDG_256 | Op::STG | Op::STG_256 | Op::ATOMG | Op::RED => Space::Global,
-            Op::LDS | Op::STS | Op::LDSM | Op::STSM | Op::ATOMS => Space::Shared,
-            Op::LDL | Op::STL => Space::Local,
-            Op::LDGSTS => Space::Copy,
-            _ => Space::Any,
+        let spaces = [
+            (Prop::GlobalMemory, Space::Global),
+            (Prop::SharedMemory, Space::Shared),
+            (Prop::LocalMemory, Space::Local),
+        ];
+        let space = match spaces.into_iter().find(|(prop, _)| data.op.has(*prop)) {
+            Some((_, space)) => space,
+            None if data.op == Op::LDGSTS => Space::Copy,
+            None => Space::Any,
         };
         let ordered = data.ordered
-            || matches!(data.op, Op::GMMA | Op::LDTM | Op::STTM | Op::UTCBAR_1CTA)
+            || data.op.has(Prop::OrderedAccess)
             || reads && writes
             || order.contains("STRONG")
             || order.contains("MMIO");
@@ -179,10 +182,11 @@ pub fn is_weak(function: &Function, inst: InstId) -> bool {
 /// Size of an access in bytes; `None` if its modifiers do not tell.
 pub fn size(function: &Function, inst: InstId) -> Option<i64> {
     let data = &function[inst];
-    match data.op {
-        Op::LDG_256 | Op::STG_256 => return Some(32),
-        Op::LDSM | Op::STSM | Op::LDGSTS => return None,
-        _ => {}
+    if data.op.has(Prop::WideAccess) {
+        return Some(32);
+    }
+    if data.op.has(Prop::PlacesUnsaid) {
+        return None;
     }
     Some(match Mod::Size.text(data.mods.get(Mod::Size)) {
         "U8" | "S8" => 1,

@@ -25,7 +25,7 @@ use super::spin_loops::{waiting_blocks, waits};
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
 use crate::ori::hash::QuickMap;
 use crate::ori::{Block, Function, InstId};
-use crate::tables::Op;
+use crate::tables::Prop;
 use cranelift_entity::SecondaryMap;
 use std::cell::RefCell;
 
@@ -186,7 +186,7 @@ impl Planner<'_> {
     fn meetings_before_exits(&self) -> BlockSet {
         let mut set = BlockSet::new(self.function.block_limit());
         let meets = |b: Block| {
-            let waits = |i: &InstId| matches!(self.function[*i].op, Op::SYNCMASK | Op::WARPSYNC | Op::BAR);
+            let waits = |i: &InstId| self.function[*i].op.has(Prop::AwaitsLanes);
             self.function[b].iter().any(waits)
         };
         for block in self.cfg.rpo.iter().filter(|b| self.rank(**b) > 0 && meets(**b)) {

@@ -79,7 +79,7 @@ fn retried(function: &Function, members: &[Block]) -> Vec<(VReg, VReg)> {
     let insts = || members.iter().flat_map(|b| &function[*b]).copied();
     let swaps = |inst: &InstId| {
         let data = &function[*inst];
-        matches!(data.op, Op::ATOMS | Op::ATOM | Op::ATOMG) && data.mods.get(Mod::Aop) == value::aop::CAS
+        data.op.has(Prop::Atomic) && data.mods.get(Mod::Aop) == value::aop::CAS
     };
     let mut pairs = insts().filter(swaps).peekable();
     if pairs.peek().is_none() {
@@ -104,7 +104,7 @@ fn echoes(function: &Function, writers: &[(VReg, InstId)], from: VReg, to: VReg,
     let right = |reg: VReg| reg == from || depth < COPIES && echoes(function, writers, from, reg, depth + 1);
     let all = own().all(|(_, inst)| {
         let data = &function[*inst];
-        let copied = matches!(data.op, Op::COPY | Op::MOV) && data.guard.is_null();
+        let copied = data.op.has(Prop::Copies) && data.guard.is_null();
         // A value that is read again is as good as the result of the swap.
         let read = data.op.has(Prop::ReadsMemory) && !reads_what_others_write(function, *inst);
         read || copied && function.arg(*inst, Role::A).as_reg().is_some_and(right)
