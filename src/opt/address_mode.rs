@@ -11,7 +11,7 @@ use crate::opt::combine::fuse::{is_plain_sum, terms};
 use crate::opt::combine::long::long_offset;
 use crate::ori::{Function, InstId, Kind, Operand, VReg};
 use crate::tables::ori::{Class, Width};
-use crate::tables::{Op, Role};
+use crate::tables::{Op, Prop, Role};
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -84,7 +84,7 @@ fn access(function: &mut Function, def_use: &DefUse, inst: InstId, place: (Role,
 
 /// Whether an access always has a 32-bit address.
 fn is_window(op: Op) -> bool {
-    matches!(op, Op::LDS | Op::STS | Op::LDL | Op::STL | Op::LDSM | Op::STSM)
+    (op.has(Prop::SharedMemory) || op.has(Prop::LocalMemory)) && !op.has(Prop::Atomic)
 }
 
 /// A 32-bit address before a constant was added, and the constant.

@@ -8,7 +8,7 @@
 use crate::analysis::PassCx;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand, VReg, table};
-use crate::tables::{Mod, Op, Role};
+use crate::tables::{Mod, Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 
 /// Sign bit of an f32.
@@ -27,17 +27,13 @@ pub fn run(cx: &mut PassCx) {
     let mut uses: SecondaryMap<VReg, u32> = table(function.regs().len());
     for inst in &insts {
         function.for_each_use(*inst, |reg| uses[reg] += 1);
-        if is_free(function, *inst) && matches!(function[*inst].op, Op::FMUL | Op::DMUL | Op::HMUL2) {
+        if is_free(function, *inst) && is_product(function[*inst].op) {
             function.for_each_def(*inst, |reg| product[reg] = Some(*inst));
         }
     }
     for sum in insts {
-        let fused = match function[sum].op {
-            Op::FADD => Op::FFMA,
-            Op::DADD => Op::DFMA,
-            Op::HADD2 => Op::HFMA2,
-            _ => continue,
-        };
+        let op = function[sum].op;
+        let Some(fused) = op.info().fused.filter(|_| op.has(Prop::Adds)) else { continue };
         if is_free(function, sum)
             && let Some(args) = fuse(function, sum, Role::A, Role::B, &product, &uses)
                 .or_else(|| fuse(function, sum, Role::B, Role::A, &product, &uses))
@@ -45,6 +41,11 @@ pub fn run(cx: &mut PassCx) {
             replace(function, sum, fused, args);
         }
     }
+}
+
+/// Whether an operation is a product that a sum may take in.
+fn is_product(op: Op) -> bool {
+    op.has(Prop::Multiplies) && op.info().fused.is_some()
 }
 
 /// The operands of the fused operation, if `role` of the sum is a product that can be fused.

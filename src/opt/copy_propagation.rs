@@ -8,7 +8,7 @@ use crate::analysis::PassCx;
 use crate::opt::combine::as_input;
 use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::ori::Direction;
-use crate::tables::{Op, Role};
+use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn predicates(function: &mut Function, encodes: fn(&Function, InstId) -> bool) -
 
 fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {
     let data = &function[inst];
-    if !matches!(data.op, Op::MOV | Op::COPY) || !data.guard.is_null() || !function.arg(inst, Role::Lanes).is_null() {
+    if !data.op.has(Prop::Copies) || !data.guard.is_null() || !function.arg(inst, Role::Lanes).is_null() {
         return None;
     }
     let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));

@@ -181,7 +181,7 @@ impl Search {
         let inst = self.def_use.single_use_def(function, value).filter(|inst| self.place[*inst] == Some(block))?;
         let op = function[inst].op;
         let other = [Prop::Pseudo, Prop::Convergent, Prop::HandsOver, Prop::VariableLatency];
-        let copies = matches!(op, Op::MOV | Op::COPY | Op::PHI | Op::UNDEF);
+        let copies = op.has(Prop::Copies);
         let mut defs = 0;
         function.for_each_def(inst, |_| defs += 1);
         if copies || other.into_iter().any(|prop| op.has(prop)) || defs != 1 || !function.olds(inst).is_empty() {

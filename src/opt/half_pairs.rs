@@ -13,7 +13,7 @@ use crate::opt::combine::half_of;
 use crate::ori::mods::SHF_R_U32_HI;
 use crate::ori::operand::Kind;
 use crate::ori::{Block, Function, InstId, Operand, VReg};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
 /// Operations on halves between two that are joined.
@@ -46,7 +46,7 @@ pub fn run(cx: &mut PassCx) {
 fn is_half(function: &Function, inst: InstId) -> bool {
     let data = &function[inst];
     let swizzled = [Mod::SwzA, Mod::SwzB, Mod::SwzC].into_iter().any(|kind| data.mods.get(kind) != 0);
-    matches!(data.op, Op::HADD2 | Op::HMUL2 | Op::HFMA2 | Op::SEL) && is_pure(function, inst) && !swizzled
+    (data.op.has(Prop::HalfPair) || data.op == Op::SEL) && is_pure(function, inst) && !swizzled
 }
 
 /// Whether an operand is the upper half of a register.

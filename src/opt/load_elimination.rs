@@ -106,7 +106,7 @@ fn is_simple(function: &Function, inst: InstId) -> bool {
 
 /// Whether an operation is a load or a store of one place.
 fn is_access(op: Op) -> bool {
-    matches!(op, Op::LD | Op::LDG | Op::LDS | Op::LDL | Op::ST | Op::STG | Op::STS | Op::STL)
+    op.has(Prop::OnePlace)
 }
 
 /// Whether a register has one value in the whole function. Only `alloca` and calls without an ABI

@@ -203,10 +203,7 @@ fn ones(function: &Function, def_use: &DefUse, inst: InstId, operand: Operand) -
 /// arithmetic.
 fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
     let op = function[inst].op;
-    if !matches!(
-        op,
-        Op::DADD | Op::DMUL | Op::DFMA | Op::DSETP | Op::FADD | Op::FMUL | Op::FFMA | Op::FMNMX | Op::FSETP
-    ) {
+    if !op.has(Prop::FloatSigns) {
         return;
     }
     if function[inst].mods.get(Mod::Xorsign) != 0 {
@@ -222,7 +219,7 @@ fn signs(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) {
         }
         // The sign of a product may be on its other factor.
         let other = function.arg(inst, Role::B);
-        let factor = role == Role::A && matches!(op, Op::DMUL | Op::DFMA | Op::FMUL | Op::FFMA) && new.neg();
+        let factor = role == Role::A && op.has(Prop::Multiplies) && new.neg();
         if factor && !new.abs() && matches!(other.kind(), Kind::Reg(_) | Kind::Vector(_)) {
             function.set_arg(inst, Role::A, new.negated());
             function.set_arg(inst, Role::B, other.negated());

@@ -4,7 +4,7 @@ use crate::analysis::bit_flow::of;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::ori::{File, Function, InstId, Operand, VReg, table};
 use crate::tables::ori::Direction;
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
 const LOW_HALF: u32 = 0xffff;
@@ -82,7 +82,10 @@ fn has_other_results(function: &Function, inst: InstId) -> bool {
 /// The bits that a store of bytes or halves takes of what it stores.
 fn narrow_store(function: &Function, inst: InstId) -> Option<u32> {
     let data = &function[inst];
-    if !matches!(data.op, Op::STG | Op::STS | Op::STL | Op::ST) || function.arg(inst, Role::B).as_reg().is_none() {
+    if !data.op.has(Prop::OnePlace)
+        || !data.op.has(Prop::WritesMemory)
+        || function.arg(inst, Role::B).as_reg().is_none()
+    {
         return None;
     }
     match data.mods.get(Mod::Size) {

@@ -4,7 +4,7 @@ use crate::analysis::bit_flow::{CHOICE, bytes, lut};
 use crate::analysis::def_use::is_pure;
 use crate::ori::mods::U32;
 use crate::ori::{File, Function, InstId, Operand, VReg, table};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
 /// The bits of a word that are clear, and those that are set, whenever it is read.
@@ -90,7 +90,7 @@ impl Known {
             return None;
         }
         match data.op {
-            Op::MOV | Op::COPY if function.arg(inst, Role::Lanes).is_null() => Some(arg(Role::A)),
+            op if op.has(Prop::Copies) && function.arg(inst, Role::Lanes).is_null() => Some(arg(Role::A)),
             Op::SEL => Some(arg(Role::A).or(arg(Role::B))),
             Op::LOP3 => self.logic(function, inst),
             Op::PRMT => self.permuted(function, inst),
@@ -168,7 +168,8 @@ impl Known {
 /// The most that a load of bytes or halves gives.
 fn loaded(function: &Function, inst: InstId) -> Option<u64> {
     let data = &function[inst];
-    if !matches!(data.op, Op::LDG | Op::LDS | Op::LDL | Op::LD | Op::LDC) {
+    let reads = data.op.has(Prop::OnePlace) && data.op.has(Prop::ReadsMemory);
+    if !reads && data.op != Op::LDC {
         return None;
     }
     match data.mods.get(Mod::Size) {

@@ -6,7 +6,7 @@
 use crate::analysis::def_use::{DefUse, is_free, is_pure};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand, VReg, table};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
 /// What a register has to do with an address in the frame.
@@ -57,7 +57,7 @@ impl Addresses {
         let d = function.arg(inst, Role::D);
         match function[inst].op {
             Op::LDC => self.window(function, inst, d),
-            Op::MOV | Op::COPY => {
+            op if op.has(Prop::Copies) => {
                 let whole = function.arg(inst, Role::Lanes).is_null();
                 if let Some(part) = self.part(function.arg(inst, Role::A)).filter(|_| whole) {
                     self.set(function, d, part);
@@ -152,7 +152,7 @@ impl Addresses {
         let offset = function.arg(inst, Role::Off);
         let offset = if offset.is_null() { 0 } else { i64::from(function.imm_value(offset)? as u32 as i32) };
         let place = match (op, address.kind()) {
-            (Op::LDL | Op::STL, Kind::Reg(reg)) => match self.parts[reg]? {
+            (op, Kind::Reg(reg)) if op.has(Prop::LocalMemory) => match self.parts[reg]? {
                 Part::Low { generic: false, at } => (false, at),
                 _ => return None,
             },

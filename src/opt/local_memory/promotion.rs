@@ -112,7 +112,7 @@ fn is_simple(function: &Function, inst: InstId) -> bool {
     let data = &function[inst];
     let operand = function.arg(inst, if data.op == Op::LDL { Role::D } else { Role::B });
     let named = operand == operand.plain() && matches!(operand.kind(), Kind::Reg(_) | Kind::Vector(_) | Kind::Zero);
-    named && is_weak(function, inst) && matches!(data.op, Op::LDL | Op::STL)
+    named && is_weak(function, inst) && data.op.has(Prop::LocalMemory)
 }
 
 /// Copies between the registers of words and those of an access in their place.
