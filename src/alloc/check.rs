@@ -16,7 +16,7 @@ use crate::ori::cfg::Cfg;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, STACK_POINTER, VReg};
 use crate::tables::ori::Direction;
-use crate::tables::{Mod, Mods, Op, Role, value};
+use crate::tables::{Mod, Mods, Op, Prop, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -306,7 +306,7 @@ impl Checker<'_> {
         let extra = args.len() - self.before.extras(inst).0.len() - self.before.extras(inst).1.len();
         let dropped = |i: usize| {
             let held = args[i].as_reg().filter(|r| self.before[*r].file == File::B && self.gone[*r]);
-            matches!(op, Op::EXIT | Op::RET) && i >= extra && held.is_some()
+            op.has(Prop::Leaves) && i >= extra && held.is_some()
         };
         (0..args.len()).filter(|i| !dropped(*i)).collect()
     }

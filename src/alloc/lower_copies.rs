@@ -6,7 +6,7 @@
 
 use super::ranges::Gone;
 use crate::ori::{File, Function, InstId, Operand};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::EntityRef;
 
 /// Finishes the function; instructions from `first_new` on are the allocator's.
@@ -69,7 +69,7 @@ fn clear_barriers(function: &mut Function, first_new: u32) {
 /// COPY as MOV or PLOP3, or nothing if both sides are the same register; UNDEF as nothing.
 fn final_form(function: &mut Function, inst: InstId) -> Option<InstId> {
     match function[inst].op {
-        Op::UNDEF | Op::ENTRY => None,
+        op if op.has(Prop::Vanishes) => None,
         Op::COPY => {
             let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
             let place = |f: &Function, o: Operand| o.as_reg().and_then(|r| f[r].phys);

@@ -5,7 +5,7 @@
 //! recomputed.
 
 use crate::ori::{Function, InstId, Kind, Operand, VReg};
-use crate::tables::{Mod, Mods, Op, Role};
+use crate::tables::{Mod, Mods, Op, Prop, Role};
 
 /// One word of a result as an instruction without register sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub fn recompute(function: &Function, inst: InstId, reg: VReg) -> Option<Recompu
     }
     let mut mods = data.mods;
     match data.op {
-        Op::MOV | Op::UMOV => {
+        op if op.has(Prop::Moves) => {
             let source = function.arg(inst, Role::A);
             let constant =
                 matches!(source.kind(), Kind::Imm(_) | Kind::Const { .. } | Kind::Zero) && source == source.plain();
@@ -37,7 +37,7 @@ pub fn recompute(function: &Function, inst: InstId, reg: VReg) -> Option<Recompu
                 source,
             })
         }
-        Op::LDC | Op::ULDC | Op::LDCU => {
+        op if op.has(Prop::LoadsConstant) => {
             let index = function.arg(inst, Role::A);
             let Kind::Const { bank, offset } = function.arg(inst, Role::C).kind() else { return None };
             if !matches!(index.kind(), Kind::Null | Kind::Zero) {
@@ -63,7 +63,7 @@ impl Recompute {
         let inst = function.make(self.op);
         function[inst].mods = self.mods;
         function.set_arg(inst, Role::D, Operand::reg(to));
-        let role = if matches!(self.op, Op::MOV | Op::UMOV) { Role::A } else { Role::C };
+        let role = if self.op.has(Prop::Moves) { Role::A } else { Role::C };
         function.set_arg(inst, role, self.source);
         inst
     }

@@ -16,7 +16,7 @@ use crate::ori::destruct::copy;
 use crate::ori::hash::QuickMap;
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
 use crate::tables::ori::Direction;
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
 /// Location of the value of a spilled register.
@@ -117,7 +117,7 @@ impl<'a> Spiller<'a> {
     }
 
     fn instruction(&mut self, inst: InstId, out: &mut Vec<InstId>) {
-        if matches!(self.function[inst].op, Op::EXIT | Op::RET) {
+        if self.function[inst].op.has(Prop::Leaves) {
             self.let_go_of_barriers(inst);
         }
         let mut concerned = false;

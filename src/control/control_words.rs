@@ -100,8 +100,8 @@ impl Item {
             leaves: op == Op::BRA,
             // Another warp may get the registers that this one gives, and lanes that are elsewhere
             // may still wait for what they have loaded.
-            drains: matches!(op, Op::CALL | Op::RET | Op::SETMAXREG | Op::BMOV_STATE_B),
-            wakes: op == Op::BMOV_STATE_B,
+            drains: op.has(Prop::Drains),
+            wakes: op.has(Prop::Wakes),
             acquires: op == Op::ACQUIRE || op == Op::CCTL && function[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),
             read_wanted: false,

@@ -12,7 +12,7 @@ pub mod stages;
 pub mod sums;
 
 use crate::ori::{Function, InstId};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 
 /// Whether an instruction closes a group without a product of its own.
 fn is_commit(function: &Function, inst: InstId) -> bool {
@@ -26,6 +26,6 @@ fn closes(function: &Function, inst: InstId) -> bool {
 
 /// Whether a function has products of warp groups.
 fn has_products(function: &Function) -> bool {
-    let product = |inst: &InstId| matches!(function[*inst].op, Op::GMMA | Op::WARPGROUP);
+    let product = |inst: &InstId| function[*inst].op.has(Prop::GroupStage);
     function.layout().iter().any(|block| function[*block].iter().any(product))
 }

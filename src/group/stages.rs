@@ -10,7 +10,7 @@ use super::{closes, has_products, is_commit};
 use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeSet;
 
@@ -176,7 +176,7 @@ fn needs(function: &Function, inst: InstId, state: &mut Flight) -> Need {
                 state.commit();
             }
         }
-        Op::CALL | Op::RET if state.groups.iter().any(|group| group.any) => {
+        op if op.has(Prop::ChangesFunction) && state.groups.iter().any(|group| group.any) => {
             let newest = state.groups.iter().position(|group| group.any).unwrap_or(0);
             until(state, newest, &mut need);
             state.written = None;

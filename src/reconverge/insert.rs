@@ -83,7 +83,7 @@ pub(super) fn writes_uniform(function: &Function, inst: InstId) -> bool {
 fn exits(function: &Function) -> SecondaryMap<Block, Vec<InstId>> {
     let mut exits: SecondaryMap<Block, Vec<InstId>> = SecondaryMap::new();
     for block in function.layout() {
-        let ends = |i: &&InstId| matches!(function[**i].op, Op::EXIT | Op::RET);
+        let ends = |i: &&InstId| function[**i].op.has(Prop::Leaves);
         exits[*block].extend(function[*block].iter().filter(ends));
     }
     exits
@@ -165,7 +165,7 @@ fn warp_syncs(function: &mut Function, plan: &Plan) {
             let op = function[inst].op;
             let mask = match op {
                 Op::SYNCMASK => Some(function.arg(inst, Role::A)),
-                Op::BAR | Op::CGABAR_ARV | Op::CGABAR_WAIT => Some(function.imm(ALL_LANES)),
+                op if op.has(Prop::WholeWarp) => Some(function.imm(ALL_LANES)),
                 _ => None,
             };
             if let Some(mask) = mask.filter(|mask| lanes.must_meet(function, inst, *mask)) {

@@ -91,7 +91,7 @@ impl Touched {
         function.for_each_def(inst, |reg| writes.push(reg));
         let mut width = Counts::default();
         writes.iter().filter_map(|reg| counted(function, *reg)).for_each(|file| width[file] += 1);
-        let begins = matches!(function[inst].op, Op::ENTRY | Op::PHI);
+        let begins = function[inst].op.has(Prop::BeginsBlock);
         let fixed = begins || is_fixed(function, inst) || sets_stack_pointer(function, inst);
         let load = !fixed && is_load(function, inst);
         let memory = Memory::of(function, inst, |_| usize::MAX);
@@ -124,7 +124,7 @@ fn is_free(function: &Function, inst: InstId) -> bool {
     let bound = [Prop::WritesMemory, Prop::SideEffect, Prop::Convergent, Prop::Control].into_iter().any(|p| op.has(p));
     let mut kept = false;
     function.for_each_def(inst, |reg| kept |= function[reg].fixed.is_some() || function[reg].phys.is_some());
-    let pseudo = matches!(op, Op::COPY | Op::UNDEF | Op::ENTRY | Op::PHI | Op::SYNCMASK | Op::NOP);
+    let pseudo = op.has(Prop::Bookkeeping) || op == Op::NOP;
     !bound && !kept && !pseudo && !function[inst].ordered
 }
 

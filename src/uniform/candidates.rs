@@ -14,7 +14,7 @@ use crate::ori::cfg::Cfg;
 use crate::ori::list_table::ListTable;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
-use crate::tables::{Feature, Op};
+use crate::tables::{Feature, Op, Prop};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
@@ -396,7 +396,7 @@ impl Candidates {
     pub fn may_be_twice(&self, function: &Function, reg: VReg) -> bool {
         let Some((inst, _)) = self.definition[reg] else { return false };
         let op = function[inst].op;
-        if !matches!(op, Op::MOV | Op::LDC | Op::S2R) {
+        if !op.has(Prop::BothFiles) {
             return false;
         }
         let mut sources = false;
