@@ -63,7 +63,7 @@ fn constants(function: &Function) -> Constants {
     for block in function.layout() {
         for inst in &function[*block] {
             let data = &function[*inst];
-            let moves = matches!(data.op, Op::MOV | Op::UMOV) && data.guard.is_null();
+            let moves = data.op.has(Prop::Moves) && data.guard.is_null();
             let Some(reg) = function.args(*inst).first().filter(|_| moves).and_then(|d| d.as_reg()) else { continue };
             let source = function.arg(*inst, Role::A);
             let number = matches!(source.kind(), Kind::Imm(_) | Kind::Zero) && source == source.plain();

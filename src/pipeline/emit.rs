@@ -211,9 +211,8 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
     if op == Op::EXIT {
         code.exits.push(at as u32);
     }
-    let allocates = matches!(op, Op::TCATOMSWS | Op::VIRTCOUNT);
-    let unit = allocates || matches!(op, Op::UTCMMA_1CTA | Op::UTCBAR_1CTA | Op::UTCCP_1CTA | Op::UTCSHIFT_1CTA);
-    let any = unit || matches!(op, Op::LDTM | Op::STTM | Op::FENCE_T);
+    let (allocates, unit) = (op.has(Prop::TensorAllocation), op.has(Prop::TensorUnit));
+    let any = op.has(Prop::TensorMemory);
     let pair = unit && function[inst].mods.get(Mod::Cta2) == value::cta2::_2CTA;
     for (seen, new) in code.tensor.iter_mut().zip([any, unit, allocates, pair]) {
         *seen |= new;

@@ -9,7 +9,7 @@
 
 use crate::cubin::Function;
 use crate::sass::inst::{ArgKind, Inst, PT};
-use crate::tables::{Mod, Op, Role};
+use crate::tables::{Mod, Op, Prop, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes per instruction word.
@@ -156,7 +156,7 @@ fn exits(function: &Function, insts: &[Option<Inst>], at: usize, inst: &Option<I
         }
         Op::CALL => (out.call, out.ends) = (target.filter(|_| is_direct(inst)), true),
         Op::RET => (out.returns, out.next, out.ends) = (true, !always, true),
-        Op::EXIT | Op::KILL => (out.next, out.ends) = (!always, true),
+        op if op.has(Prop::Leaves) => (out.next, out.ends) = (!always, true),
         Op::WARPSYNC => {
             out.ends = target.is_some();
             out.targets.extend(target);

@@ -11,9 +11,9 @@ use super::effects::{Access, Effects, Slot};
 use super::flow::{Block, Flow, leaves_under_guard};
 use super::inst::{Inst, PT, RZ, URZ};
 use crate::cubin::Function;
-use crate::tables::Op;
 use crate::tables::latency::RegFile;
 use crate::tables::registers::kept_across_calls;
+use crate::tables::{Op, Prop};
 use std::collections::BTreeSet;
 
 /// A register: file and number.
@@ -26,9 +26,6 @@ pub const STACK_POINTER: Register = (RegFile::R, 1);
 /// 13.0.88 makes for functions of one to fourteen parameters.
 const ARGUMENTS: std::ops::RangeInclusive<u8> = 4..=15;
 const RETURN_ADDRESS: [u8; 2] = [20, 21];
-
-/// Instructions that end a block and are guarded as a whole.
-const LEAVING: [Op; 4] = [Op::BRA, Op::EXIT, Op::KILL, Op::RET];
 
 /// Files in the order of a set, each with its first place.
 const FILES: [(RegFile, usize); 5] =
@@ -287,7 +284,7 @@ impl Known {
     fn leave(&mut self, inst: &Inst, block: &Block, stays: bool) {
         let all = |file, end: u8| (0..end).map(move |n| (file, n));
         let kept = |(file, number): &Register| kept_across_calls(&format!("{file:?}"), u16::from(*number));
-        if stays || block.calls_out || matches!(inst.op, Op::EXIT | Op::KILL | Op::RET) {
+        if stays || block.calls_out || inst.op.has(Prop::Leaves) {
             self.weak.extend(place(STACK_POINTER));
         }
         let arguments = ARGUMENTS.chain(RETURN_ADDRESS).map(|n| (RegFile::R, n)).filter_map(place);
@@ -329,7 +326,7 @@ fn behind(block: &Block, flow: &Flow, insts: &[Option<Inst>], starts: &[Needed])
     for succ in &block.succs {
         let mut other = starts[*succ].clone();
         let next = flow.blocks[*succ].start == block.end;
-        match last.filter(|inst| inst.is_guarded() && LEAVING.contains(&inst.op)) {
+        match last.filter(|inst| inst.is_guarded() && inst.op.has(Prop::GuardGoesOn)) {
             Some(inst) if !next => other.without(under(inst, false)),
             Some(inst) if leaves_under_guard(inst) => other.without(under(inst, true)),
             _ => {}

@@ -46,16 +46,13 @@ fn is_program_convergent(function: &Function, inst: InstId) -> bool {
     let op = function[inst].op;
     op.has(Prop::Convergent)
         && !op.has(Prop::Control)
-        && !matches!(op, Op::BSSY | Op::BREAK | Op::SYNCMASK | Op::BMOV_R | Op::BMOV_B | Op::WARPGROUP)
+        && !op.has(Prop::ManagesConvergence)
         // What hands a value over to the uniform file may stand wherever the warp is converged, as
         // `insert_reconvergence` checks, and is gone where the value is there already.
         && !op.has(Prop::HandsOver)
         // A commit may become part of the product before it, or be added with a wait.
         && (op != Op::GMMA || function.arg(inst, crate::tables::Role::D).as_vector().is_some())
 }
-
-/// What a read by squares of lanes is written with.
-const OF_SQUARES: [Op; 4] = [Op::BMOV_B_STATE, Op::BMOV_STATE_B, Op::SHFL, Op::FSWZADD];
 
 /// Convergent operations that were added or removed, or whose control conditions changed. Branches
 /// that constants `decided` are conditions no longer, and what only they led to may be gone; what
@@ -83,7 +80,7 @@ pub fn compare_conditions(
             _ => {}
         }
     }
-    let part = |inst: &InstId| squares && OF_SQUARES.contains(&function[*inst].op);
+    let part = |inst: &InstId| squares && function[*inst].op.has(Prop::ReadsSquares);
     let new = after.keys().filter(|i| !before.contains_key(i) && !part(i));
     errors.extend(new.map(|i| format!("{i}: a new convergent operation")));
     errors
@@ -93,5 +90,5 @@ pub fn compare_conditions(
 /// control conditions say nothing.
 pub fn ends(function: &Function) -> bool {
     let last = |block: &Block| function[*block].last().map(|inst| function[*inst].op);
-    Cfg::new(function).rpo.iter().any(|block| matches!(last(block), Some(Op::EXIT | Op::RET)))
+    Cfg::new(function).rpo.iter().any(|block| last(block).is_some_and(|op| op.has(Prop::Leaves)))
 }

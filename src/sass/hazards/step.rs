@@ -106,7 +106,7 @@ pub fn step(latency: &Latency, at: usize, known: &Known, state: &mut State, obse
             told(observer, at, word, entry, kind, needed);
         }
     }
-    if matches!(inst.op, Op::CALL | Op::RET) && state.boards() != 0 {
+    if inst.op.has(Prop::ChangesFunction) && state.boards() != 0 {
         observer.fault(at, Fault::InFlight { boards: state.boards() });
     } else if inst.op == Op::CALL && state.unannounced() {
         observer.fault(at, Fault::Unannounced);
