@@ -217,6 +217,77 @@ fn every_variable_of_the_tests_is_on_their_page() {
     assert!(missing.is_empty(), "not in tests/README.md: {missing:?}");
 }
 
+/// Files outside of `lower`, `legal` and `sim` with lists of opcodes, how many, and why what they
+/// say is no property of a row.
+const OPCODE_LISTS: [(&str, usize, &str); 13] = [
+    ("src/alloc/check.rs", 4, "the checker follows what each opcode does, and shares no property with the allocator"),
+    ("src/alloc/lower_copies.rs", 1, "the instructions that write a barrier or keep it in a register"),
+    ("src/analysis/bit_flow.rs", 1, "a rule of its own for carries, where a modifier allows it"),
+    ("src/group/stages.rs", 1, "two arms of a walk that does something else for each opcode"),
+    ("src/opt/combine/fuse.rs", 1, "dispatch to the rule of each opcode"),
+    ("src/opt/constants/value.rs", 4, "dispatch to the arithmetic of each opcode"),
+    ("src/opt/guarded_selects.rs", 1, "the two opcodes that the pass rewrites"),
+    ("src/opt/local_memory/addresses.rs", 1, "the two opcodes of generic addresses, with a rule of their own"),
+    ("src/opt/redundant_writes.rs", 1, "the two moves to the uniform file that are the same again"),
+    ("src/opt/wide_forms/mod.rs", 3, "dispatch to the rule of each opcode"),
+    ("src/sass/effects.rs", 13, "the words of each operand, by the modifiers that its opcode has"),
+    ("src/sass/flow.rs", 1, "where each opcode of control flow goes"),
+    ("src/uniform/rewrite.rs", 1, "two pseudo-operations that are made anew with the same operands"),
+];
+
+/// How many lists a text has of two opcodes or more: alternatives, arrays, comparisons.
+fn opcode_lists(text: &str) -> usize {
+    let squeezed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let named = |text: &str| -> usize {
+        let rest = text.strip_prefix("Op::").unwrap_or_default();
+        let name = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').count();
+        if rest.starts_with(|c: char| c.is_ascii_uppercase()) { "Op::".len() + name } else { 0 }
+    };
+    let (mut lists, mut at) = (0, 0);
+    while let Some(found) = squeezed[at..].find("Op::") {
+        let mut end = at + found;
+        let mut length = named(&squeezed[end..]);
+        let mut many = 0;
+        while length > 0 {
+            (many, end) = (many + 1, end + length);
+            let rest = &squeezed[end..];
+            // Alternatives, elements, and what is compared with the same value.
+            let separator = if rest.starts_with("||") {
+                rest.find("==").filter(|to| rest[2..*to].chars().all(|c| c.is_alphanumeric() || "._[]*".contains(c)))
+            } else {
+                rest.starts_with(['|', ',']).then_some(0)
+            };
+            let Some(skip) = separator.map(|at| if at == 0 { 1 } else { at + 2 }) else { break };
+            length = named(&rest[skip..]);
+            end += if length > 0 { skip } else { 0 };
+        }
+        lists += usize::from(many > 1);
+        at = end.max(at + found + "Op::".len());
+    }
+    lists
+}
+
+#[test]
+fn lists_of_opcodes_are_properties_of_their_rows() {
+    assert_eq!(opcode_lists("matches!(op, Op::A | Op::B) && op == Op::C"), 1);
+    assert_eq!(opcode_lists("[Op::A, Op::B]; data.op == Op::C || data.op == Op::D"), 2);
+    assert_eq!(opcode_lists("Op::A => Op::B, _ if op == Op::C || ready(Op::D) => set(Op::E, Role::D)"), 0);
+    let exempt = ["src/lower/", "src/legal/", "src/sim/"];
+    let (mut wrong, mut met) = (Vec::new(), Vec::new());
+    for (name, text) in sources().into_iter().filter(|s| !is_test(&s.0)) {
+        let lists = opcode_lists(&code(&text));
+        let listed = OPCODE_LISTS.iter().find(|file| file.0 == name);
+        met.extend(listed.map(|file| file.0));
+        let allowed = listed.map_or(0, |file| file.1);
+        if lists != allowed && !exempt.iter().any(|folder| name.starts_with(folder)) {
+            wrong.push(format!("{name}: {lists} lists of opcodes, not {allowed}"));
+        }
+    }
+    wrong.extend(OPCODE_LISTS.iter().filter(|file| !met.contains(&file.0)).map(|file| format!("{}: is gone", file.0)));
+    let hint = "make a property of tables/ori/properties.ron of what the opcodes have in common, or give a reason";
+    assert!(wrong.is_empty(), "{hint}:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn files_stay_readable() {
     let long: Vec<String> = sources()
