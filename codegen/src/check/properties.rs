@@ -1,5 +1,5 @@
-//! Laws of the properties of opcodes: what `properties.ron` says that one needs or excludes is so in
-//! each row of an opcode that has it; each property has an opcode; a fused opcode is that of one
+//! Laws of the properties of opcodes: what `properties.ron` says that one needs or excludes is so
+//! in each row of an opcode that has it; each property has an opcode; a fused opcode is that of one
 //! product and one sum, and takes what they take.
 
 use super::unique::distinct;
