@@ -590,7 +590,7 @@ fn function_code(function: &mut Function, options: &Options, recorder: &mut Reco
         && function.attributes().max_registers.is_none_or(|most| most >= LEAST_WITH_SLOW_PATHS);
     function.attributes_mut().checks_stack = options.stack_checks || function.watched().is_some();
     if !options.fmad {
-        function.insts_mut().values_mut().for_each(|inst| inst.contract = false);
+        function.forbid_contraction();
     }
     let legalization = Legalization {
         knobs: options.knobs.clone(),

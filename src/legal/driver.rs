@@ -30,7 +30,7 @@ pub fn converge(function: &mut Function, knobs: &Knobs, families: &[Family]) -> 
     }
     if changed {
         let cfg = Cfg::new(function);
-        function.layout_mut().retain(|block| cfg.reachable(*block));
+        function.retain_blocks(|block| cfg.reachable(*block));
     }
     changed
 }

@@ -25,8 +25,8 @@ pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) 
     let mut code = Code { f, block: entry, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
     let mut ends: SecondaryMap<Block, Option<Block>> = SecondaryMap::new();
     let mut results: Vec<VReg> = Vec::new();
-    for block in std::mem::take(code.f.layout_mut()) {
-        code.f.layout_mut().push(block);
+    for block in code.f.take_blocks(0) {
+        code.f.place_blocks([block]);
         code.block = block;
         for inst in std::mem::take(&mut code.f[block]) {
             if wanted(&code.f, inst) {
@@ -40,8 +40,8 @@ pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) 
         ends[block] = Some(code.block).filter(|end| *end != block);
     }
     let cold = std::mem::take(&mut code.cold);
-    code.f.layout_mut().retain(|block| !cold.contains(block));
-    code.f.layout_mut().extend(cold);
+    code.f.retain_blocks(|block| !cold.contains(block));
+    code.f.place_blocks(cold);
     *function = code.f;
     if ssa {
         rename_predecessors(function, &ends);
@@ -58,14 +58,14 @@ pub fn one(function: &mut Function, block: Block, at: usize) -> Block {
     let mut code = Code { f, block, guard: Operand::NULL, line: 0, visible: 0, cold: Vec::new() };
     let behind: Vec<InstId> = code.f[block].drain(at..).collect();
     let place = code.f.layout().iter().position(|b| *b == block).map_or(code.f.layout().len(), |place| place + 1);
-    let after = code.f.layout_mut().split_off(place);
+    let after = code.f.take_blocks(place);
     operation(&mut code, behind[0], false);
     let end = code.block;
     code.f[end].extend_from_slice(&behind[1..]);
     let cold = std::mem::take(&mut code.cold);
-    code.f.layout_mut().retain(|block| !cold.contains(block));
-    code.f.layout_mut().extend(after);
-    code.f.layout_mut().extend(cold);
+    code.f.retain_blocks(|block| !cold.contains(block));
+    code.f.place_blocks(after);
+    code.f.place_blocks(cold);
     *function = code.f;
     end
 }

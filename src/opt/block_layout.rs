@@ -14,7 +14,7 @@ pub fn thread_jumps(cx: &mut PassCx) {
     thread(cx.function);
     cx.invalidate(&[]);
     let cfg = cx.cfg();
-    cx.function.layout_mut().retain(|b| cfg.reachable(*b));
+    cx.function.retain_blocks(|b| cfg.reachable(*b));
 }
 
 /// Inverts branches so that the fall-through replaces a branch.

@@ -49,7 +49,7 @@ pub fn run(cx: &mut PassCx) {
             pass.close(function, *block);
         }
     }
-    function.layout_mut().retain(|b| !pass.gone.contains(*b));
+    function.retain_blocks(|b| !pass.gone.contains(*b));
 }
 
 impl Pass<'_> {

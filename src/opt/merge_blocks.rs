@@ -31,7 +31,7 @@ pub fn run(cx: &mut PassCx) {
             joined[next] = true;
         }
     }
-    function.layout_mut().retain(|block| cfg.reachable(*block) && !joined[*block]);
+    function.retain_blocks(|block| cfg.reachable(*block) && !joined[*block]);
     cx.invalidate(&[]);
 }
 

@@ -55,7 +55,7 @@ pub fn run(cx: &mut PassCx) {
     for block in cfg.rpo.iter().rev().filter(|block| cfg.reachable(**block)) {
         while !pass.gone.contains(*block) && (pass.convert(function, *block) || pass.absorb(function, *block)) {}
     }
-    function.layout_mut().retain(|block| !pass.gone.contains(*block));
+    function.retain_blocks(|block| !pass.gone.contains(*block));
     cx.invalidate(&[]);
 }
 

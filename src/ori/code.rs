@@ -204,11 +204,7 @@ impl Code {
 
     /// Continues in `block`, which is moved to the end of the layout.
     pub fn start(&mut self, block: Block) {
-        // Most blocks were created recently.
-        if let Some(at) = self.f.layout().iter().rposition(|b| *b == block) {
-            self.f.layout_mut().remove(at);
-        }
-        self.f.layout_mut().push(block);
+        self.f.move_to_end(block);
         self.block = block;
     }
 

@@ -34,7 +34,7 @@ fn rename(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
     let fixed = |(reg, data): (VReg, &RegData)| data.phys.is_some() || !is_variable(reg);
     let fixed: Vec<bool> = function.regs().iter().map(fixed).collect();
     let cfg = Cfg::new(function);
-    function.layout_mut().retain(|b| cfg.reachable(*b));
+    function.retain_blocks(|b| cfg.reachable(*b));
     let dominators = cfg.dominators();
     let phis = place_phis(function, &cfg, &dominators, &fixed);
     let mut renamer = Renamer {

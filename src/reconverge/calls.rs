@@ -21,8 +21,8 @@ pub fn hold(function: &mut Function) {
         return;
     }
     let divergent = plan(function, &Cfg::new(function)).varying.divergent;
-    for block in std::mem::take(function.layout_mut()) {
-        function.layout_mut().push(block);
+    for block in function.take_blocks(0) {
+        function.place_blocks([block]);
         if function[block].iter().any(|inst| is_call(function, *inst)) {
             hold_in(function, block, !divergent.contains(block));
         }
@@ -81,6 +81,6 @@ fn close(function: &mut Function, at: Block, bssy: InstId) -> Block {
     let wait = function.new_unplaced_block(vec![bsync, on]);
     let on = branch(function, wait);
     function[at].push(on);
-    function.layout_mut().extend([wait, tail]);
+    function.place_blocks([wait, tail]);
     tail
 }

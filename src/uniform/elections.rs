@@ -39,7 +39,7 @@ pub fn run(cx: &mut PassCx) {
             while elections.straighten(*block, cx.encoder.encodes) {}
         }
         let gone = elections.gone;
-        cx.function.layout_mut().retain(|block| !gone[*block]);
+        cx.function.retain_blocks(|block| !gone[*block]);
         cx.invalidate(&[]);
     }
     if any(Prop::HandsOver, cx.function) {

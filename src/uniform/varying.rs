@@ -9,7 +9,7 @@ use crate::analysis::PassCx;
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let lanes = cx.divergence();
-    for (reg, data) in cx.function.regs_mut().iter_mut() {
-        data.varying = lanes.regs.contains(reg) || lanes.numbered.contains(reg);
+    for reg in cx.function.regs().keys() {
+        cx.function[reg].varying = lanes.regs.contains(reg) || lanes.numbered.contains(reg);
     }
 }

@@ -7,7 +7,7 @@ use super::candidates::{Candidates, Definition, FAR, NEAR};
 use super::{Places, Ranges, first_points};
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::ori::hash::QuickMap;
-use crate::ori::{Block, File, Function, InstId, Operand, RegData, VReg, table};
+use crate::ori::{Block, File, Function, InstId, Operand, VReg, table};
 use crate::tables::Prop;
 use crate::tables::ori::Direction;
 use cranelift_entity::SecondaryMap;
@@ -214,8 +214,7 @@ impl Rewriter<'_> {
     }
 
     fn fresh(&mut self, reg: VReg) -> VReg {
-        let RegData { file, varying, .. } = self.function[reg];
-        let fresh = self.function.regs_mut().push(RegData { file, varying, phys: None, fixed: None });
+        let fresh = self.function.another_register(reg);
         self.local.insert(reg, (fresh, self.point));
         fresh
     }

@@ -318,7 +318,7 @@ impl Pass {
 /// Drops the blocks that nothing reaches, and the inputs of PHIs from edges that are never taken.
 fn close(function: &mut Function) {
     let cfg = Cfg::new(function);
-    function.layout_mut().retain(|block| cfg.reachable(*block));
+    function.retain_blocks(|block| cfg.reachable(*block));
     for block in function.layout().to_vec() {
         for at in 0..function[block].len() {
             let phi = function[block][at];

@@ -76,9 +76,28 @@ impl Function {
         &self.layout
     }
 
-    /// As [`Function::layout`], to reorder. A block that leaves the layout is dead.
-    pub fn layout_mut(&mut self) -> &mut Vec<Block> {
-        &mut self.layout
+    /// Places blocks at the end of the layout.
+    pub fn place_blocks(&mut self, blocks: impl IntoIterator<Item = Block>) {
+        self.layout.extend(blocks);
+    }
+
+    /// Takes the blocks from the layout that are not to be kept. A block without a place is dead.
+    pub fn retain_blocks(&mut self, keep: impl FnMut(&Block) -> bool) {
+        self.layout.retain(keep);
+    }
+
+    /// Takes the blocks from this place in the layout on, to place them again.
+    pub fn take_blocks(&mut self, from: usize) -> Vec<Block> {
+        self.layout.split_off(from)
+    }
+
+    /// Moves a block to the end of the layout, or places it there.
+    pub fn move_to_end(&mut self, block: Block) {
+        // Most blocks were created recently.
+        if let Some(at) = self.layout.iter().rposition(|b| *b == block) {
+            self.layout.remove(at);
+        }
+        self.layout.push(block);
     }
 
     /// A new block with these instructions that is not in the layout yet.
@@ -92,9 +111,9 @@ impl Function {
         &self.insts
     }
 
-    /// As [`Function::insts`], mutable.
-    pub fn insts_mut(&mut self) -> &mut Insts {
-        &mut self.insts
+    /// Forbids that products and sums become one operation with one rounding.
+    pub fn forbid_contraction(&mut self) {
+        self.insts.values_mut().for_each(|inst| inst.contract = false);
     }
 
     /// All virtual registers ever created.
@@ -103,9 +122,10 @@ impl Function {
         &self.regs
     }
 
-    /// As [`Function::regs`], mutable.
-    pub fn regs_mut(&mut self) -> &mut PrimaryMap<VReg, RegData> {
-        &mut self.regs
+    /// A new register of the file of another one, which varies between lanes if that does.
+    pub fn another_register(&mut self, like: VReg) -> VReg {
+        let RegData { file, varying, .. } = self.regs[like];
+        self.regs.push(RegData { file, varying, phys: None, fixed: None })
     }
 
     /// Whether the function is in SSA form.

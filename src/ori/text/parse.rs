@@ -154,7 +154,7 @@ impl Parser {
 
     fn block(&mut self, label: &str) -> Result<Block, String> {
         let block = block_of(label)?;
-        self.function.layout_mut().push(block);
+        self.function.place_blocks([block]);
         Ok(block)
     }
 

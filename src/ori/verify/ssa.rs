@@ -214,7 +214,7 @@ b2:
         let (first, second) = (function.layout()[0], function.layout()[1]);
         let inst = function[first][0];
         function[second].insert(0, inst);
-        function.layout_mut().push(second);
+        function.place_blocks([second]);
         let found = verify::verify(&function).join("; ");
         assert!(
             found.contains("is in a second place, in b1") && found.contains("b1: is in the layout twice"),

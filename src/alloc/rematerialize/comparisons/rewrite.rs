@@ -2,7 +2,7 @@
 
 use super::{Comparison, DEAREST, Group};
 use crate::analysis::def_use::sets_stack_pointer;
-use crate::ori::{Block, Function, InstId, Operand, RegData, VReg, table};
+use crate::ori::{Block, Function, InstId, Operand, VReg, table};
 use crate::tables::Prop;
 use crate::tables::ori::Direction;
 use cranelift_entity::SecondaryMap;
@@ -96,8 +96,7 @@ fn again(function: &mut Function, reg: VReg, chain: &[InstId], line: u32, out: &
                     *operand = new.map_or(*operand, |(_, to)| operand.with_reg(*to));
                 }
                 Direction::Def => {
-                    let RegData { file, varying, .. } = function[old];
-                    let fresh = function.regs_mut().push(RegData { file, varying, phys: None, fixed: None });
+                    let fresh = function.another_register(old);
                     made.push((old, fresh));
                     *operand = operand.with_reg(fresh);
                 }
