@@ -3,6 +3,7 @@
 //! [`compile_all`] is the whole flow. The bytes of the cubin depend only on the text and the
 //! options.
 
+use crate::cubin::patches::PatchTable;
 use crate::cubin::{self, Cubin};
 use crate::debug;
 use crate::diag::{Diagnostic, Severity};
@@ -11,13 +12,14 @@ use crate::interprocedural;
 use crate::kernel_image;
 use crate::legal::{Knobs, Legalization, OuterBackend};
 use crate::lower::{self, LoweredFunction, LoweredModule};
-use crate::ori::{Function, register_changes, text};
+use crate::ori::{BankConstants, Function, ShaderConstants, register_changes, text};
 use crate::pass::dump::{DumpOptions, PassRecord, Recorder};
 use crate::pass::{self, PassControl};
 use crate::pipeline::emit;
 use crate::ptx;
 use crate::ptx::ast::{Module, NarrowAddress};
 use crate::references;
+use crate::shader_info::ShaderInfo;
 use crate::source_lines;
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
@@ -75,6 +77,8 @@ pub struct Options {
     pub suppress_debug_info: bool,
     /// Values of the knobs of `tables/knobs.ron`.
     pub knobs: Knobs,
+    /// What the host patches before a launch; without it no cubin asks for that.
+    pub shader_info: Option<ShaderInfo>,
     /// Wraps the target's legalization backend; it may omit, replace or add expansions.
     pub outer_backend: Option<Arc<dyn OuterBackend>>,
     /// Whether to run the IR verifier after every pass.
@@ -114,6 +118,7 @@ impl Options {
             suppress_debug_info: false,
             warn_double: false,
             knobs: Knobs::default(),
+            shader_info: None,
             outer_backend: None,
             verify_ir: false,
             dump_phases: Vec::new(),
@@ -270,6 +275,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     check_shared(&lowered, target, object)?;
     check_frames(&lowered)?;
     let mut errors = Vec::new();
+    leave_room_for_shader_constants(&mut lowered, options, object)?;
     limit_registers(&mut lowered, &module, target).map_err(|m| vec![Diagnostic::fatal(m)])?;
     if !options.line_info && !debug && !source_lines::has_places(&module) {
         forget_lowered(&mut module);
@@ -343,6 +349,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         (0..codes.len()).map(|i| kernel_image::kernel(&lowered, i, &codes, &devices, target)).collect()
     };
     let functions = functions.map_err(|m| vec![Diagnostic::fatal(m)])?;
+    let patches = patch_tables(&lowered, &codes);
     let text: Vec<&str> = module.functions.values().map(|function| function.name.as_str()).collect();
     let order = kernel_image::file_order(&lowered, &text, object);
     output.functions = all_resources(&lowered, &functions, &order, (target, object));
@@ -350,6 +357,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let mut functions: Vec<_> = order.iter().filter_map(|place| functions[*place].take()).collect();
     kernel_image::number_slow_paths(&mut functions);
     let mut cubin = module_of(lowered, functions, &module, (target, object));
+    cubin.kept.sections.extend(patches);
     for function in cubin.functions.iter_mut() {
         function.errors_at_exit = debug || options.errors_at_exit && function.kernel;
     }
@@ -374,6 +382,40 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     (output.constant3_bytes, output.constant4_bytes) = (size(&cubin.constant3), size(&cubin.constant4));
     Ok(output)
 }
+
+/// Leaves room for what the host patches, in front of the compiler's own constants.
+///
+/// # Errors
+///
+/// An object or a cubin with debug information, in which no bank has a place before it is linked.
+fn leave_room_for_shader_constants(
+    lowered: &mut LoweredModule,
+    options: &Options,
+    object: bool,
+) -> Result<(), Vec<Diagnostic>> {
+    let Some(info) = &options.shader_info else { return Ok(()) };
+    if object {
+        let what = "code that is linked or debugged has no patched constants";
+        return Err(vec![Diagnostic::fatal(format!("Option 'shader-info' is refused: {what}"))]);
+    }
+    if options.opt_level <= LEVEL_WITHOUT_SHADER_CONSTANTS {
+        return Ok(());
+    }
+    for function in lowered.functions.iter_mut().filter(|function| info.applies(function.function.name())) {
+        let param_bytes = function.param_bytes;
+        let attributes = function.function.attributes_mut();
+        let Some(constants) = &mut attributes.constants else { continue };
+        let capacity = info.capacity.min(BankConstants::bytes(constants.most) as u32);
+        let start = constants.start;
+        constants.start += capacity;
+        constants.most -= capacity as usize / BankConstants::bytes(1);
+        attributes.shader_constants = Some(ShaderConstants { start, capacity, param_bytes, ..ShaderConstants::default() });
+    }
+    Ok(())
+}
+
+/// The highest level at which nothing is extracted.
+const LEVEL_WITHOUT_SHADER_CONSTANTS: u8 = 1;
 
 /// An error about the whole input, after which others may follow.
 fn too_much(message: String) -> Diagnostic {
@@ -558,6 +600,16 @@ fn module_of(
         functions,
         ..Cubin::default()
     }
+}
+
+/// The sections that say what the host patches, in the order of the text.
+fn patch_tables(lowered: &LoweredModule, codes: &[emit::Code]) -> Vec<cubin::KeptSection> {
+    let table = |(function, code): (&LoweredFunction, &emit::Code)| {
+        let words = code.shader_constants.placed();
+        let table = PatchTable { bank: ShaderConstants::BANK, words };
+        (!table.words.is_empty()).then(|| table.section(function.function.name()))
+    };
+    lowered.functions.iter().zip(codes).filter_map(table).collect()
 }
 
 /// Whether a statement asks what kind of handle a handle is.

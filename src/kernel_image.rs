@@ -315,17 +315,23 @@ fn sites(pieces: &[Piece], linked: &Linked) -> cubin::Sites {
 /// register.
 const COUNT_MAP: u32 = 0x201;
 
-/// Bank 2 of a kernel that reads it: function addresses, the branch tables of its functions, and
-/// constants.
+/// Bank 2 of a kernel that reads it: function addresses, the branch tables of its functions, words
+/// that the host patches, and constants.
 fn bank2(module: &LoweredModule, pieces: &[Piece], linked: &Linked) -> Option<cubin::Image> {
     let constants = linked.constants.values.iter().flat_map(|value| value.to_le_bytes());
-    if !pieces.iter().any(|p| p.lowered.branch_bank) {
-        return (!linked.constants.values.is_empty()).then(|| cubin::Image::new(constants.collect(), 4));
+    let patched = &pieces[0].code.shader_constants;
+    let patched = if patched.words.is_empty() { 0 } else { (patched.start + patched.end()) as usize };
+    let tables = pieces.iter().any(|p| p.lowered.branch_bank);
+    if !tables && patched == 0 && linked.constants.values.is_empty() {
+        return None;
     }
-    let mut bytes = vec![0; module.bank2 as usize];
+    let mut bytes = vec![0; if tables { patched.max(module.bank2 as usize) } else { patched }];
     if !linked.constants.values.is_empty() {
         bytes.resize(linked.constants.start as usize, 0);
         bytes.extend(constants);
+    }
+    if !tables {
+        return Some(cubin::Image::new(bytes, 4));
     }
     let by_name: HashMap<&str, usize> = pieces.iter().enumerate().rev().map(|(i, p)| (p.name(), i)).collect();
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);

@@ -11,6 +11,7 @@ use super::report::{Reporter, resources};
 use crate::compile::{self, Output};
 use crate::debug::{LINES_TOO, OPTIMISED};
 use crate::diag::{Diagnostic, Severity};
+use crate::shader_info::ShaderInfo;
 use crate::tables::Target;
 use crate::tables::elf::ElfTarget;
 use crate::tables::targets::{TARGETS, Variant};
@@ -303,6 +304,7 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     wanted.suppress_debug_info = a.has(Key::SuppressDebugInfo);
     wanted.warn_double = a.has(Key::WarnDouble);
     passes::apply(a, &mut wanted)?;
+    wanted.shader_info = a.value(Key::ShaderInfo).map(|path| shader_info(Path::new(path))).transpose()?;
     a.list(Key::Knob).iter().try_for_each(|knob| wanted.knobs.set(knob))?;
     if let Some(level) = number(Key::RegisterLevel).filter(|level| !(0..=10).contains(level)) {
         let text = format!("Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored");
@@ -316,6 +318,21 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     }
     check_fast_compile(a)?;
     Ok(wanted)
+}
+
+/// The file of `--shader-info`. Its mistakes are told with their positions.
+///
+/// # Errors
+///
+/// A file that cannot be read, or has mistakes.
+pub fn shader_info(path: &Path) -> Result<ShaderInfo, String> {
+    let name = path.display().to_string();
+    let bytes = super::read(path).map_err(|_| format!("Input file '{name}' could not be opened"))?;
+    let text = String::from_utf8_lossy(&bytes);
+    ShaderInfo::parse(&text).map_err(|errors| {
+        errors.iter().for_each(|error| super::tell(&error.render(&name, &text)));
+        format!("File '{name}' says not what the host patches")
+    })
 }
 
 /// `--preserve-relocs`. Source: ptxas 13.0.88 on six targets; where its files have tables with and

@@ -72,6 +72,7 @@ pub enum Key {
     PrintPhases,
     TimePasses,
     Knob,
+    ShaderInfo,
 }
 
 /// What an option does.
@@ -182,6 +183,7 @@ pub const OPTIONS: &[OptionRow] = &[
     row("toolkit", "", OneOf(&["13.0", "13.5"]), Acts(Toolkit), "The release whose version and warnings are shown: 13.5, or 13.0, as where the program is called ptxas-13.0"),
     row("ptxas-compat", "", NONE, Acts(Compat), "Messages in ptxas's words alone; so too where the program is called ptxas"),
     row("verify-ir", "", NONE, Acts(VerifyIr), "Run the verifier after every pass"),
+    row("shader-info", "", Text, Acts(ShaderInfo), "Compute what only depends on the launch before it: FILE says which constant bank the host patches"),
     row("knob", "", List, Acts(Knob), "Set knobs: NAME=VALUE, or NUMBER=VALUE (tables/knobs.ron; comma-separated)"),
     row("verify-each", "", NONE, Acts(VerifyIr), "The same: run the verifier after every pass"),
     row("print-phases", "", NONE, Acts(PrintPhases), "Print the 159 phases with the passes of each; with a file, what each pass did"),

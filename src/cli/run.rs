@@ -26,6 +26,9 @@ pub struct Options {
     /// Target to compile a PTX file for (also -arch=)
     #[arg(long = "gpu-name", default_value = crate::tables::Target::lowest_built().name)]
     gpu_name: String,
+    /// Compile a PTX file for a host that patches constants, as FILE says (also of the compiler)
+    #[arg(long)]
+    shader_info: Option<PathBuf>,
     /// What executes it: the simulator (sass), the interpreter of the source text (ptx), or a GPU
     /// through the CUDA driver (gpu)
     #[arg(long, default_value = "sass", value_parser = ["sass", "ptx", "gpu"])]
@@ -282,7 +285,8 @@ fn target_of(card: &Card, source: &[u8]) -> Result<String, String> {
 }
 
 fn compiled(source: &[u8], target: &str, options: &Options) -> Result<Vec<u8>, String> {
-    let wanted = crate::compile::Options { line_info: true, ..crate::compile::Options::new(target) };
+    let shader_info = options.shader_info.as_deref().map(super::compile::shader_info).transpose()?;
+    let wanted = crate::compile::Options { line_info: true, shader_info, ..crate::compile::Options::new(target) };
     crate::compile::compile_bytes(source, &wanted).map(|o| o.cubin).map_err(|diagnostics| {
         show(&diagnostics, source, options);
         "Ptx assembly aborted due to errors".to_string()

@@ -17,6 +17,7 @@ pub mod model;
 mod notes;
 mod pad;
 pub mod passthrough;
+pub mod patches;
 mod plan;
 mod read;
 mod read_symbols;

@@ -10,6 +10,7 @@ mod api;
 
 use crate::cubin;
 use crate::sim::launch::{ArgValue, Placed, place};
+use crate::sim::patches::patched;
 use crate::sim::run::Shape;
 use crate::tables::Target;
 use api::{Api, Handle};
@@ -107,13 +108,13 @@ impl Card {
         args: &mut [ArgValue],
         again: usize,
     ) -> Result<Vec<f32>, String> {
-        let module = self.api.load_module(bytes)?;
+        let Placed { parameters, buffers, .. } = self.arguments(args)?;
+        let module = self.api.load_module(&patched(bytes, kernel, shape, &parameters)?)?;
         let name = CString::new(kernel).map_err(|e| e.to_string())?;
         let function = self.api.function(module, &name)?;
         if shape.smem > USUAL_SHARED {
             self.api.set_attribute(function, DYNAMIC_SHARED, shape.smem as i32)?;
         }
-        let Placed { parameters, buffers, .. } = self.arguments(args)?;
         let mut pointers: Vec<*mut c_void> = parameters.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
         self.api.launch(function, shape, &mut pointers)?;
         self.api.synchronize()?;

@@ -3,6 +3,7 @@
 
 use super::bank_constants::BankConstants;
 use super::function::{Convention, Rolled};
+use super::shader_constants::ShaderConstants;
 use crate::tables::registers::Changes;
 use std::collections::BTreeMap;
 
@@ -48,6 +49,8 @@ pub struct Attributes {
     pub rolled: Rolled,
     /// What the code reads from the compiler's constant bank; `None` where it may not.
     pub constants: Option<BankConstants>,
+    /// What the host patches before a launch; `None` where it patches nothing.
+    pub shader_constants: Option<ShaderConstants>,
 }
 
 impl Default for Attributes {
@@ -72,6 +75,7 @@ impl Default for Attributes {
             checks_stack: false,
             rolled: Rolled::default(),
             constants: None,
+            shader_constants: None,
         }
     }
 }

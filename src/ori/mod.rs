@@ -22,12 +22,14 @@ pub mod mods;
 pub mod operand;
 pub mod quads;
 pub mod register_changes;
+pub mod shader_constants;
 pub mod ssa;
 pub mod text;
 pub mod verify;
 pub mod watched;
 
 pub use bank_constants::BankConstants;
+pub use shader_constants::ShaderConstants;
 pub use code::Code;
 pub use function::{
     Block, Convention, File, Function, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol, VReg, VecId,

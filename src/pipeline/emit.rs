@@ -7,7 +7,7 @@
 
 use super::loads::partly_read;
 use super::values::{Value, values};
-use crate::ori::{BankConstants, Block, File, Function, InstId, Kind, Operand, Symbol};
+use crate::ori::{BankConstants, Block, File, Function, InstId, Kind, Operand, ShaderConstants, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
 use crate::tables::encoding::{Form, special_by_name};
@@ -54,6 +54,8 @@ pub struct Code {
     pub tables: Vec<BranchTable>,
     /// What it reads from the compiler's constant bank.
     pub constants: BankConstants,
+    /// What the host patches before a launch.
+    pub shader_constants: ShaderConstants,
     /// With debug information: where the registers of the text are.
     pub values: Vec<Value>,
     /// With debug information: from a byte offset on, how many bytes the stack pointer is below
@@ -125,7 +127,8 @@ pub struct BranchTable {
 pub fn emit(function: &Function) -> Result<Code, String> {
     let (starts, total) = layout(function);
     let constants = function.attributes().constants.clone().unwrap_or_default();
-    let mut code = Code { registers: registers(function), constants, ..Code::default() };
+    let shader_constants = function.attributes().shader_constants.clone().unwrap_or_default();
+    let mut code = Code { registers: registers(function), constants, shader_constants, ..Code::default() };
     let block_z = special_by_name(function.target(), BLOCK_Z).map(u32::from);
     for (place, block) in function.layout().iter().enumerate() {
         let scene = Scene { function, starts: &starts, start: starts[*block], insts: kept(function, place, *block) };

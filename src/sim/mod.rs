@@ -10,6 +10,7 @@ pub mod launch;
 mod link;
 pub mod memory;
 pub mod ops;
+pub mod patches;
 pub mod ptx;
 pub mod race;
 pub mod report;

@@ -9,6 +9,7 @@ use super::launch::{ArgValue, place};
 use super::link::{CODE_BASE, CodeImage, place_variables};
 use super::memory::Global;
 use super::ops::texture::DESCRIPTION;
+use super::patches;
 use super::report::Report;
 use super::sass::grid::{self, Stats};
 use super::sass::predecode::{Lifted, predecode_all};
@@ -20,6 +21,7 @@ use super::sass::sanitizer::{Note, Watch};
 use super::sass::setup::{Banks, Setup};
 use super::sass::stop::Stop;
 use super::sass::words::Words;
+use crate::cubin::patches::PatchTable;
 use crate::cubin::line_table::{LineTable, SourceLine};
 use crate::cubin::{self, Cubin, Function};
 use crate::sass;
@@ -300,6 +302,7 @@ pub fn run_decoded(
     place_descriptions(&mut setup.banks, &mut global, info, apart)?;
     let image = CodeImage::of(cubin, function);
     let symbols = place_variables(&mut setup.banks, &mut global, cubin, function, &image)?;
+    patch(&mut setup.banks, cubin, function, shape)?;
     window_constants(&mut setup.banks, &mut global, info, symbols.constants(), function)?;
     let changed = symbols.relocated_code(&image);
     let linked: Vec<_>;
@@ -426,6 +429,24 @@ fn check_shape(function: &Function, shape: Shape) -> Result<(), Fault> {
         }
         _ => Ok(()),
     }
+}
+
+/// Fills the words of constant banks that a host computes before the launch.
+fn patch(banks: &mut Banks, cubin: &Cubin, function: &Function, shape: Shape) -> Result<(), Fault> {
+    let Some(table) = PatchTable::of(cubin, &function.name).map_err(Fault::new)? else { return Ok(()) };
+    let mut parameters = vec![0; function.param_bytes as usize];
+    for param in &function.params {
+        for at in u32::from(param.offset)..u32::from(param.offset) + u32::from(param.size) {
+            let byte = banks.slice(0, function.param_base + at, 1)?[0];
+            *parameters.get_mut(at as usize).ok_or_else(|| Fault::new("a parameter lies outside of the parameters"))? =
+                byte;
+        }
+    }
+    let inputs = patches::Inputs { parameters: &parameters, sizes: patches::sizes(shape) };
+    for (offset, word) in patches::words(&table, &inputs) {
+        banks.put(table.bank, offset, &word.to_le_bytes());
+    }
+    Ok(())
 }
 
 /// Refuses sizes that no GPU supports before anything is allocated.

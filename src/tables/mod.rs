@@ -19,6 +19,7 @@ pub mod operands;
 pub mod ori;
 mod packed;
 pub mod passes;
+pub mod patches;
 pub mod phases;
 pub mod ptx;
 pub mod regclass;

@@ -6,6 +6,7 @@ pub mod convert;
 pub mod elections;
 mod pressure;
 mod rewrite;
+pub mod shader_constants;
 mod taken;
 mod twins;
 pub mod varying;

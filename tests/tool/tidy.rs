@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each folder of `src/`, the folders it may import. A folder may always import itself.
-const IMPORTS: [(&str, &[&str]); 34] = [
+const IMPORTS: [(&str, &[&str]); 35] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -48,12 +48,14 @@ const IMPORTS: [(&str, &[&str]); 34] = [
             "ptx",
             "references",
             "warnings",
+            "shader_info",
             "source_lines",
             "tables",
             "threads",
         ],
     ),
     ("references", &["cubin", "ptx", "tables"]),
+    ("shader_info", &["diag"]),
     ("threads", &[]),
     ("warnings", &["diag", "lower", "ptx", "tables"]),
     ("source_lines", &["cubin", "diag", "ptx", "tables"]),
@@ -62,8 +64,8 @@ const IMPORTS: [(&str, &[&str]); 34] = [
     (
         "cli",
         &[
-            "bisect", "compare", "compile", "cubin", "debug", "diag", "gpu", "helper", "pass", "sass", "sim", "tables",
-            "threads",
+            "bisect", "compare", "compile", "cubin", "debug", "diag", "gpu", "helper", "pass", "sass", "shader_info",
+            "sim", "tables", "threads",
         ],
     ),
     // Parts of the program, not of the library.

@@ -6,6 +6,7 @@ use crate::ori::function::{
     Block, ControlWord, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg,
 };
 use crate::ori::operand::Operand;
+use crate::ori::shader_constants::ShaderConstants;
 use crate::tables::elf::RelocRole;
 use crate::tables::registers::Changes;
 use crate::tables::{Mod, Op, Role, Target};
@@ -177,6 +178,11 @@ impl Parser {
         }
         if let Some(list) = word.strip_prefix("constants=") {
             function.attributes_mut().constants = Some(constants(list).ok_or_else(unknown)?);
+            return Ok(());
+        }
+        if let Some(list) = word.strip_prefix("patched=") {
+            let patched = ShaderConstants::parse(list).ok_or_else(unknown)?;
+            function.attributes_mut().shader_constants = Some(patched);
             return Ok(());
         }
         if let Some((name, number)) = word.split_once('=') {

@@ -93,6 +93,9 @@ fn attributes(function: &Function, out: &mut String) {
             let _ = write!(out, ",{value:#x}");
         });
     }
+    if let Some(patched) = &function.attributes().shader_constants {
+        let _ = write!(out, " patched={patched}");
+    }
 }
 
 fn reg_name(function: &Function, reg: VReg) -> String {

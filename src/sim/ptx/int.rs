@@ -64,7 +64,7 @@ fn sums(op: Op, mods: &Modifiers, ty: ScalarType) -> Option<Alu> {
 
 /// The quotient, truncated towards zero. A division by zero, which the ISA leaves open, gives all
 /// ones.
-fn quotient(ty: ScalarType, a: u64, b: u64) -> u64 {
+pub(in crate::sim) fn quotient(ty: ScalarType, a: u64, b: u64) -> u64 {
     let m = mask(ty.bits());
     if b == 0 { m } else { (number(ty, a) / number(ty, b)) as u64 & m }
 }

@@ -20,7 +20,7 @@ mod float;
 mod fragment;
 mod grid;
 mod group;
-mod int;
+pub(super) mod int;
 mod layout;
 mod logic;
 mod matrix;
