@@ -409,7 +409,8 @@ fn leave_room_for_shader_constants(
         let start = constants.start;
         constants.start += capacity;
         constants.most -= capacity as usize / BankConstants::bytes(1);
-        attributes.shader_constants = Some(ShaderConstants { start, capacity, param_bytes, ..ShaderConstants::default() });
+        attributes.shader_constants =
+            Some(ShaderConstants { start, capacity, param_bytes, ..ShaderConstants::default() });
     }
     Ok(())
 }

@@ -29,12 +29,12 @@ pub mod verify;
 pub mod watched;
 
 pub use bank_constants::BankConstants;
-pub use shader_constants::ShaderConstants;
 pub use code::Code;
 pub use function::{
     Block, Convention, File, Function, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol, VReg, VecId,
 };
 pub use operand::{Kind, Operand};
+pub use shader_constants::ShaderConstants;
 
 use cranelift_entity::{EntityRef, SecondaryMap};
 

@@ -21,8 +21,8 @@ use super::sass::sanitizer::{Note, Watch};
 use super::sass::setup::{Banks, Setup};
 use super::sass::stop::Stop;
 use super::sass::words::Words;
-use crate::cubin::patches::PatchTable;
 use crate::cubin::line_table::{LineTable, SourceLine};
+use crate::cubin::patches::PatchTable;
 use crate::cubin::{self, Cubin, Function};
 use crate::sass;
 use crate::sass::reuse::operands;
@@ -438,8 +438,9 @@ fn patch(banks: &mut Banks, cubin: &Cubin, function: &Function, shape: Shape) ->
     for param in &function.params {
         for at in u32::from(param.offset)..u32::from(param.offset) + u32::from(param.size) {
             let byte = banks.slice(0, function.param_base + at, 1)?[0];
-            *parameters.get_mut(at as usize).ok_or_else(|| Fault::new("a parameter lies outside of the parameters"))? =
-                byte;
+            *parameters
+                .get_mut(at as usize)
+                .ok_or_else(|| Fault::new("a parameter lies outside of the parameters"))? = byte;
         }
     }
     let inputs = patches::Inputs { parameters: &parameters, sizes: patches::sizes(shape) };

@@ -13,6 +13,7 @@ mod many_variables;
 mod oracle_text;
 mod ours;
 mod ptxas_bugs;
+mod shader_constants;
 mod simulate_ptxas;
 mod slice;
 mod soft_floats;

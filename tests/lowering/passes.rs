@@ -185,3 +185,40 @@ fn options_about_passes_do_what_they_say() {
     );
     assert!(with.starts_with("# after licm\n") && without.is_empty());
 }
+
+/// Levels 0 and 1 leave shader constants out, although there is a map.
+#[test]
+fn shader_constants_want_a_level_above_one() {
+    let case = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/phases/shader_constants.ori"));
+    let case = case.unwrap();
+    let body: String = case
+        .lines()
+        .skip_while(|line| line.starts_with('#'))
+        .take_while(|line| *line != "----")
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for (opt_level, extracts) in [(0, false), (1, false), (2, true), (3, true)] {
+        let mut function = sassafras::ori::text::parse(&body).unwrap();
+        let options = sassafras::legal::Legalization { opt_level, ..Default::default() };
+        for name in ["shader_constants", "shader_constants.2"] {
+            sassafras::pass::run_one_as(&mut function, name, &options).unwrap();
+        }
+        let map = function.attributes().shader_constants.as_ref().unwrap();
+        assert_eq!((!map.words.is_empty(), map.finalised), (extracts, extracts), "level {opt_level}");
+    }
+}
+
+/// With its knobs on, the validator stops a function whose map and code do not agree.
+#[test]
+fn the_validator_of_shader_constants_stops_a_wrong_map() {
+    let text =
+        "function k sm_80 ssa constants=8:8190 patched=0:8:8,0=param:4\nb0:\n  LDC d=r0 c=c[2][0x4]\n  BRA target=b0\n";
+    let run = |knobs: &str| {
+        let mut options = sassafras::legal::Legalization::default();
+        knobs.split(',').for_each(|knob| options.knobs.set(knob).unwrap());
+        let mut function = sassafras::ori::text::parse(text).unwrap();
+        sassafras::pass::run_one_as(&mut function, "shader_constants", &options)
+    };
+    assert_eq!([run("488=1,489=0"), run("488=0,489=1")], [Ok(()), Ok(())]);
+    assert!(run("488=1,489=1").unwrap_err().contains("reads the word at 4, which nobody patches"));
+}

@@ -6,6 +6,7 @@ mod determinism;
 mod options;
 mod reports;
 mod resources;
+mod shader_info;
 mod tidy;
 
 #[allow(dead_code)]

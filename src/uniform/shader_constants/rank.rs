@@ -51,7 +51,8 @@ pub fn choose(mut found: Vec<Candidate>, map: &mut ShaderConstants, is_last: boo
 /// is no room. A pair is aligned to its size.
 fn place(map: &mut ShaderConstants, candidate: &Candidate) -> Option<u32> {
     let bytes = candidate.bytes();
-    let has = |offset: u32, program: &Program| map.words.iter().any(|word| word.offset == offset && word.program == *program);
+    let has =
+        |offset: u32, program: &Program| map.words.iter().any(|word| word.offset == offset && word.program == *program);
     let all = |offset: u32| candidate.programs.iter().zip((offset..).step_by(4)).all(|(program, at)| has(at, program));
     let aligned = |offset: u32| (map.start + offset).is_multiple_of(bytes);
     let known = map.words.iter().map(|word| word.offset).find(|offset| aligned(*offset) && all(*offset));

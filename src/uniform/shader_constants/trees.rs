@@ -276,11 +276,7 @@ impl Trees {
         let kind = if unsigned { StepKind::MulHighU } else { StepKind::MulHighS };
         let product = [StepKind::Mul, kind].map(|kind| apply(&[&a, &b], Step::plain(kind)));
         let none = Tree { program: Program::of(StepKind::Word, 0), depth: 0 };
-        let carry = if is_zero(&low) {
-            none
-        } else {
-            apply(&[&product[0], &low, &none], Step::plain(StepKind::Carry))
-        };
+        let carry = if is_zero(&low) { none } else { apply(&[&product[0], &low, &none], Step::plain(StepKind::Carry)) };
         Some(vec![add(&product[0], &low), add(&add(&product[1], &high), &carry)])
     }
 }

@@ -508,6 +508,23 @@ def bank_constants():
             launch("alone", 1, 16, [IN("f64", x), OUT("f64", second)])]
 
 
+def shader_constants():
+    def run(words, blocks, threads, a, b):
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) if b else -1
+        first = (a * b + 12) * 4 & M32
+        second = first ^ threads * blocks
+        out = list(words)
+        for i in range(blocks * threads):
+            total = 0
+            for _ in range(i % threads + 1):
+                total = ((out[i] * first + total & M32 ^ second) + quotient) & M32
+                out[i] = total if total != 77 else out[i]
+        return out
+    words = listed([7 * i * i + 3 for i in range(24)])
+    return [launch("shader_constants", blocks, threads, [INOUT("u32", words, run(words, blocks, threads, a, b)), scalar("s32", a), scalar("s32", b)])
+            for blocks, threads, a, b in ((3, 8, -7, 3), (2, 12, 1000003, 0), (1, 24, -2147483648, 77))]
+
+
 def private_calls():
     def twice(a, b):
         product = a * b & M32
@@ -2314,7 +2331,7 @@ KERNELS = [
     unrolled, unrolled_round,
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
-    int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, private_calls, atomics32, atomics64, reductions,
+    int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, shader_constants, private_calls, atomics32, atomics64, reductions,
     local_array, const_array, const_upper_half, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz, counters_held,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
