@@ -330,3 +330,26 @@ fn apply(parts: &[&Tree], step: Step) -> Tree {
     let programs: Vec<&Program> = parts.iter().map(|part| &part.program).collect();
     Tree { program: Program::apply(&programs, step), depth }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ori::text;
+
+    #[test]
+    fn one_sweep_counts_the_roots_of_each_class() {
+        let function = text::parse(
+            "function k sm_80 ssa\nb0:\n  LDC{size=64} d={r0,r1} c=c[0][0x160]\n  LDC d=r2 c=c[0][0x4]\n\
+             \x20 LDC d=r3 c=c[0][0x168]\n  MOV d=r4 a=0x7\n  IADD3 d=r5 a=r0 b=r4 c=Z\n  IMAD d=r6 a=r0 b=r2 c=r5\n\
+             \x20 IDIV d=r7 a=r0 b=r3\n  LOP3 d=r8 a=r6 b=r0 c=Z lut=0x3c\n  SHF d=r9 a=r8 b=0x2 c=Z\n\
+             \x20 @p11 IADD3 d=r10 a=r0 b=r1 c=Z\n  EXIT\n",
+        );
+        let function = function.unwrap();
+        let trees = Trees::new(&function, &Cfg::new(&function), 8);
+        assert_eq!(trees.counts, [1, 1, 1, 1, 2, 2, 1, 1]);
+        let program = |reg| trees.of(VReg::from_u32(reg)).map(|tree| tree.program.to_string());
+        // A load behind the parameters, and what is computed of it or under a guard, has no program.
+        assert_eq!([3, 7, 10].map(program), [None, None, None]);
+        assert_eq!(program(6).unwrap(), "param:0.launch:1.mul.param:0.word:7.add.add");
+    }
+}

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_word_that_nobody_patches_and_a_bad_program_are_found_out() {
         let check = |map: &str| {
-            let body = "b0:\n  LDC d=r0 c=c[2][0x4]\n  STG a={r1,r2} b=r0\n  EXIT\n";
+            let body = "b0:\n  LDC d=r0 c=c[2][0x4]\n  STG{e=E} a={r1,r2} b=r0\n  EXIT\n";
             run(&text::parse(&format!("function k sm_80 patched={map}\n{body}")).unwrap())
         };
         assert_eq!(check("0:8:12,4=param:8"), Ok(()));
