@@ -12,7 +12,7 @@ const UNCHECKED: u16 = 188;
 ///
 /// All that does not fit together.
 pub fn run(function: &Function) -> Result<(), String> {
-    let first = function[function.entry()].iter().next();
+    let first = function[function.entry()].first();
     if first.is_none_or(|inst| function[*inst].op as u16 == UNCHECKED) {
         return Ok(());
     }
