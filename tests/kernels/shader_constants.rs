@@ -248,7 +248,7 @@ impl Random {
     fn word(&mut self) -> u32 {
         const EDGES: [u32; 9] = [0, 1, 2, 31, 32, 64, i32::MAX as u32, 1 << 31, u32::MAX];
         let word = self.next();
-        if word % 2 == 0 { EDGES[word as usize / 2 % EDGES.len()] } else { word << 1 ^ self.next() }
+        if word.is_multiple_of(2) { EDGES[word as usize / 2 % EDGES.len()] } else { word << 1 ^ self.next() }
     }
 
     /// A program that passes the checks.

@@ -348,7 +348,7 @@ mod tests {
         let trees = Trees::new(&function, &Cfg::new(&function), 8);
         assert_eq!(trees.counts, [1, 1, 1, 1, 2, 2, 1, 1]);
         let program = |reg| trees.of(VReg::from_u32(reg)).map(|tree| tree.program.to_string());
-        // A load behind the parameters, and what is computed of it or under a guard, has no program.
+        // A load behind the parameters, what is made of it, and a guarded value have no program.
         assert_eq!([3, 7, 10].map(program), [None, None, None]);
         assert_eq!(program(6).unwrap(), "param:0.launch:1.mul.param:0.word:7.add.add");
     }
