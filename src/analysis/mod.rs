@@ -19,3 +19,7 @@ pub mod spin_loops;
 pub use cache::{Encoder, PassCx};
 pub use def_use::{DefUse, Fits};
 pub use loops::Loops;
+
+/// Maximum number of instructions in an arm of a branch that are guarded instead; they execute
+/// without effect when the branch would have skipped them.
+pub const SHORT_ARM: usize = 6;

@@ -12,12 +12,13 @@
 //!   that wait will read does not live there.
 //!
 //! A way is straight over blocks with one successor which name no uniform register that the
-//! allocator will choose; in SSA form, which do nothing at all.
+//! allocator will choose; in SSA form, which make nothing but values, as PHIs behind it need them.
 
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::list_table::ListTable;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, InstId, VReg};
+use crate::tables::Prop;
 use crate::tables::registers::Callee;
 use smallvec::SmallVec;
 
@@ -67,10 +68,9 @@ impl Region {
         if ways.len() > 1 {
             let straight = |way: &Block| self.straight(function, cfg, *way);
             let (aside, others): (Vec<_>, Vec<_>) = ways.iter().map(straight).partition(Option::is_some);
-            // Before copies of PHIs stand there, such a way is an edge, as ptxas 13.0.88 has it:
-            // where one does more, it writes no uniform register in the region.
-            let edge = |way: &Vec<Block>| way.iter().all(|block| function[*block].len() == 1);
-            if others.len() != 1 || function.is_ssa() && !aside.iter().flatten().all(edge) {
+            // In SSA form, what such a way computes for PHIs must need no uniform register later.
+            let calm = |way: &Vec<Block>| way.iter().all(|block| makes_values(function, *block));
+            if others.len() != 1 || function.is_ssa() && !aside.iter().flatten().all(calm) {
                 sides.interleaved.clone_from(&self.blocks);
                 return sides;
             }
@@ -124,6 +124,12 @@ impl Region {
     pub fn may_leave_values(&self, function: &Function) -> bool {
         !function.is_ssa() || self.set.contains(self.branch)
     }
+}
+
+/// Whether a block does nothing but make values of values, of constants among them.
+fn makes_values(function: &Function, block: Block) -> bool {
+    let body = function[block].split_last().map_or(&[][..], |(_, body)| body);
+    body.iter().all(|inst| [Prop::Pure, Prop::Copies].into_iter().any(|prop| function[*inst].op.has(prop)))
 }
 
 /// Whether an instruction reads or writes a uniform register that the allocator will choose.

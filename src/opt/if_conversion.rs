@@ -6,17 +6,13 @@
 //! removed. Only instructions that are neither control flow nor convergent are predicated, and none
 //! that writes the predicate. Runs after allocation.
 
-use crate::analysis::PassCx;
+use crate::analysis::{PassCx, SHORT_ARM};
 use crate::analysis::def_use::Fits;
 use crate::opt::block_layout::is_jump;
 use crate::ori::cfg::BlockSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
-
-/// Maximum number of instructions in an arm, which execute without effect when the branch would
-/// have skipped them.
-const MOST: usize = 6;
 
 struct Pass<'a> {
     fits: Fits<'a>,
@@ -77,7 +73,7 @@ impl Pass<'_> {
             .iter()
             .flat_map(|(arm, guard)| function[*arm].split_last().map_or(&[][..], |b| b.1).iter().map(|i| (*i, *guard)))
             .collect();
-        if bodies.len() > MOST || !self.guarded(function, &bodies) {
+        if bodies.len() > SHORT_ARM || !self.guarded(function, &bodies) {
             return None;
         }
         let at = function[block].len() - 2;
@@ -108,7 +104,7 @@ impl Pass<'_> {
         let (last, body) = function[block].split_last()?;
         let Kind::Label(end) = function.arg(*last, Role::Target).kind() else { return None };
         let jumps = is_jump(function, *last) && function[*last].guard.is_null() && end != block;
-        let alone = self.preds[block] == 1 && !self.kept.contains(block) && body.len() <= MOST;
+        let alone = self.preds[block] == 1 && !self.kept.contains(block) && body.len() <= SHORT_ARM;
         (jumps && alone && body.iter().all(|i| may_be_guarded(function, *i, predicate))).then_some(end)
     }
 

@@ -339,6 +339,7 @@ impl<'a> Scene<'a> {
                 fixup = index.map(|index| (role.role, Place::Constant(index))).or(fixup);
             }
         }
+        out.settle_condition();
         Ok((out, fixup))
     }
 

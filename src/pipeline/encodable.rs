@@ -124,6 +124,7 @@ fn find_out(function: &Function, inst: InstId, moved: impl Fn(usize) -> bool) ->
         let Ok(arg) = arg else { return false };
         machine.args[slot] = arg;
     }
+    machine.settle_condition();
     sass::is_encodable(function.target(), &machine)
 }
 

@@ -4,7 +4,7 @@
 //! are accessed by kind. An absent operand is `ArgKind::None` and means the role's default. A
 //! modifier with its default value is not stored, so equal meanings are equal values.
 
-use crate::tables::{Mod, Mods, Op, Role};
+use crate::tables::{Mod, Mods, Op, Role, value};
 
 /// Largest number of operand roles of an opcode.
 pub const MAX_ARGS: usize = 12;
@@ -163,6 +163,15 @@ impl Inst {
             mods: Mods::default(),
             args: [Arg::default(); MAX_ARGS],
             ctrl: Ctrl::default(),
+        }
+    }
+
+    /// Moves the guard of a branch into its operand, where it is a uniform predicate.
+    pub fn settle_condition(&mut self) {
+        if let (Op::BRA, Guard { pred, not, upred: true }) = (self.op, self.guard) {
+            *self = (*self).with(Role::Pp, Arg::upred(pred.into(), not));
+            self.guard = Guard::default();
+            self.mods.set(Mod::Bra, value::bra::U);
         }
     }
 

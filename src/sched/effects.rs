@@ -112,7 +112,9 @@ impl Effects {
         }
         let mut out = Effects { guarded: !data.guard.is_null(), ..Effects::default() };
         let classes = latency.classes(data.op, &data.mods);
-        each(function, data.guard, |reg, _| out.reads.push(Access { reg, class: LatencyClass::Guard }));
+        // A branch reads its condition in the uniform file as an operand.
+        let guard = if function.is_uniform_branch(inst) { classes.whole() } else { LatencyClass::Guard };
+        each(function, data.guard, |reg, _| out.reads.push(Access { reg, class: guard }));
         for (i, operand) in function.args(inst).iter().enumerate() {
             let written = function.direction(inst, i) == Direction::Def;
             each(function, *operand, |reg, word| {

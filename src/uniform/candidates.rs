@@ -7,6 +7,7 @@
 
 use super::taken::Taken;
 use super::twins::{Places, Twin, Twins};
+use crate::analysis::SHORT_ARM;
 use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
 use crate::legal::operands;
@@ -39,6 +40,10 @@ pub struct Candidates {
     handed: RegSet,
     /// Instructions that must read no uniform register.
     aside: SecondaryMap<InstId, bool>,
+    /// Branches that may have their condition in the uniform file.
+    branches: SecondaryMap<InstId, bool>,
+    /// Whether a value has a reader that takes it in a general register alone, once it is known.
+    pub(super) stays: SecondaryMap<VReg, Option<bool>>,
 }
 
 /// Instructions that are looked at for what a value is worth; one that serves more is worth it.
@@ -60,6 +65,8 @@ impl Candidates {
             twins: Twins::new(function, places),
             handed: RegSet::new(function.regs().len()),
             aside: SecondaryMap::new(),
+            branches: SecondaryMap::new(),
+            stays: SecondaryMap::new(),
         };
         let (cfg, lanes) = (places.cfg, places.lanes);
         for block in &cfg.rpo {
@@ -67,6 +74,9 @@ impl Candidates {
                 let inst = function[*block][at];
                 if lanes.aside.contains(*block) {
                     new.aside[inst] = true;
+                }
+                if may_be_uniform(function, places, *block, inst) {
+                    new.branches[inst] = true;
                 }
                 function.for_each_use(inst, |reg| {
                     if new.readers[reg].last() != Some(&inst) {
@@ -140,6 +150,12 @@ impl Candidates {
     /// Whether a reader may have a value in a uniform register.
     pub(super) fn offers(&self, reg: VReg, reader: InstId) -> bool {
         self.set.contains(reg) && self.twins.reaches(reg, reader) && !self.is_aside(reader)
+    }
+
+    /// The condition of the set that a branch takes in the uniform file.
+    pub(super) fn condition(&self, function: &Function, inst: InstId) -> Option<VReg> {
+        let condition = function[inst].guard.as_reg().filter(|_| self.branches[inst])?;
+        self.offers(condition, inst).then_some(condition)
     }
 
     /// Whether an instruction must read no uniform register.
@@ -403,4 +419,17 @@ impl Candidates {
         function.for_each_use(inst, |_| sources = true);
         !sources
     }
+}
+
+/// Whether a branch may have its condition in the uniform file: no lanes are apart, and neither of
+/// its arms is so short that its instructions are guarded instead, which takes a predicate.
+fn may_be_uniform(function: &Function, places: &Places, block: Block, inst: InstId) -> bool {
+    let data = &function[inst];
+    let conditional = data.op == Op::BRA && data.guard.as_reg().is_some();
+    if !conditional || !function.target().has(Feature::UniformBranchCondition) || places.lanes.divergent.contains(block)
+    {
+        return false;
+    }
+    let is_arm = |to: &Block| places.cfg.preds[*to].len() == 1 && function[*to].len() <= SHORT_ARM + 1;
+    !places.cfg.succs[block].iter().any(is_arm)
 }

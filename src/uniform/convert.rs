@@ -14,7 +14,7 @@
 
 use super::candidates::Candidates;
 use super::twins::Places;
-use super::{pressure, rewrite};
+use super::{comparisons, pressure, rewrite};
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, rewrite};
 use crate::ori::{Convention, InstId};
@@ -38,6 +38,7 @@ fn values(cx: &mut PassCx) {
     let liveness = cx.liveness();
     let crowded = pressure::crowded(cx.function, &cfg, &loops, &liveness);
     let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, lanes: &lanes, crowded: &crowded };
+    comparisons::exchange(cx.function, &lanes);
     let mut candidates = Candidates::new(cx.function, &places, cx.encoder.encodes);
     for _ in 0..ROUNDS {
         candidates.settle(cx.function, &places);

@@ -1,6 +1,7 @@
 //! Varying propagation and uniform registers.
 
 mod candidates;
+mod comparisons;
 pub mod constants;
 pub mod convert;
 pub mod elections;

@@ -68,6 +68,9 @@ pub fn run(function: &mut Function, places: &Places, candidates: &mut Candidates
                 function.args_mut(inst)[at] = new;
             }
         }
+        if candidates.condition(function, inst).is_some_and(|condition| regs.contains(&condition)) {
+            function[inst].guard = renamed(function, function[inst].guard, &mut names);
+        }
     }
     if !unread.is_empty() {
         for block in &cfg.rpo {

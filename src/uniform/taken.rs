@@ -11,7 +11,10 @@ use crate::tables::{Mod, Op, Prop, Role, value};
 use smallvec::SmallVec;
 
 /// The rank of a value that is taken last.
-const LAST: u8 = 4;
+const LAST: u8 = 9;
+
+/// Registers of an operand.
+type Group = SmallVec<[VReg; 4]>;
 
 /// What an instruction outside the set takes of what is in it.
 #[derive(Clone, Default)]
@@ -34,6 +37,9 @@ impl Candidates {
         if let Some(source) = handed(function, inst) {
             let uniform = Some(source).into_iter().filter(|reg| self.offers(*reg, inst)).collect();
             return Taken { uniform, general: SmallVec::new() };
+        }
+        if let Some(condition) = self.condition(function, inst) {
+            return Taken { uniform: SmallVec::from_slice(&[condition]), general: SmallVec::new() };
         }
         let Some(within) = self.within(function, inst) else { return self.choose(function, inst) };
         if let Some((then, taken)) = self.asked[inst].checked_sub(1).map(|at| &self.answers[at as usize])
@@ -64,14 +70,16 @@ impl Candidates {
         if groups.is_empty() {
             return taken;
         }
-        let all: SmallVec<[VReg; 4]> = groups.iter().flat_map(|g| g.1.iter().copied()).collect();
+        let all: SmallVec<[VReg; 4]> = groups.iter().flatten().copied().collect();
         let chosen = if self.takes(function, inst, &all) {
             Some(all.clone())
+        } else if groups.len() > 1 {
+            let mut ranked: SmallVec<[(u8, Group); 4]> = SmallVec::new();
+            groups.into_iter().for_each(|group| ranked.push((self.rank(function, &group), group)));
+            ranked.sort_by_key(|ranked| ranked.0);
+            ranked.into_iter().map(|ranked| ranked.1).find(|group| self.takes(function, inst, group))
         } else {
-            let mut order: SmallVec<[usize; 4]> = (0..groups.len()).collect();
-            order.sort_by_key(|i| groups[*i].0);
-            let single = order.into_iter().map(|i| groups[i].1.clone());
-            single.filter(|_| groups.len() > 1).find(|group| self.takes(function, inst, group))
+            None
         };
         let chosen = chosen.unwrap_or_default();
         for reg in all {
@@ -87,18 +95,13 @@ impl Candidates {
     }
 
     /// The registers of the set that an instruction reads in operands that could be uniform, by
-    /// operand, each with its rank in the order of preference; the others go to `general`.
-    fn groups(
-        &self,
-        function: &Function,
-        inst: InstId,
-        general: &mut SmallVec<[VReg; 4]>,
-    ) -> SmallVec<[(u8, SmallVec<[VReg; 4]>); 4]> {
+    /// operand; the others go to `general`.
+    fn groups(&self, function: &Function, inst: InstId, general: &mut Group) -> SmallVec<[Group; 4]> {
         let data = &function[inst];
-        let mut groups: SmallVec<[(u8, SmallVec<[VReg; 4]>); 4]> = SmallVec::new();
+        let mut groups: SmallVec<[Group; 4]> = SmallVec::new();
         let roles = data.op.info().roles;
         let in_set = |operand: Operand| {
-            let mut regs: SmallVec<[VReg; 4]> = SmallVec::new();
+            let mut regs = Group::new();
             function.for_each_reg(operand, |reg| regs.push(reg));
             regs
         };
@@ -116,35 +119,63 @@ impl Candidates {
                 general.extend(regs.into_iter().filter(|reg| self.set.contains(*reg)));
                 continue;
             }
-            if !groups.iter().any(|g| g.1 == regs) {
-                groups.push((self.rank(function, &regs), regs));
+            if !groups.contains(&regs) {
+                groups.push(regs);
             }
         }
         for operand in function.olds(inst).iter().copied().chain([data.guard]) {
             general.extend(in_set(operand).into_iter().filter(|reg| self.set.contains(*reg)));
         }
         groups.retain(|g| {
-            !g.1.iter().any(|reg| general.contains(reg)) || {
-                general.extend(g.1.iter().copied());
+            !g.iter().any(|reg| general.contains(reg)) || {
+                general.extend(g.iter().copied());
                 false
             }
         });
         groups
     }
 
-    /// 0 for a value that exists once. Of the others, those with several readers come first, which
-    /// would all keep it in a general register, and those from a constant bank before the rest.
-    fn rank(&self, function: &Function, regs: &[VReg]) -> u8 {
-        let rank = |reg: &VReg| match self.definition[*reg] {
-            _ if self.twins.of(*reg) == Twin::In => LAST,
-            _ if !self.may_be_twice(function, *reg) => 0,
-            Some((inst, _)) => {
-                let alone = self.readers(*reg).len() == 1;
-                1 + 2 * u8::from(alone) + u8::from(function[inst].op != Op::LDC)
-            }
-            None => LAST,
-        };
-        regs.iter().map(rank).min().unwrap_or(LAST)
+    /// 0 for a value that exists once. Of the others, those that no reader keeps in a general
+    /// register come first, then those with several readers, which would all keep it there, and
+    /// those from a constant bank before the rest.
+    fn rank(&mut self, function: &mut Function, regs: &[VReg]) -> u8 {
+        let mut least = LAST;
+        for reg in regs {
+            least = least.min(match self.definition[*reg] {
+                _ if self.twins.of(*reg) == Twin::In => LAST,
+                _ if !self.may_be_twice(function, *reg) => 0,
+                Some((inst, _)) => {
+                    let alone = self.readers(*reg).len() == 1;
+                    let stays = self.stays_general(function, *reg);
+                    1 + 4 * u8::from(stays) + 2 * u8::from(alone) + u8::from(function[inst].op != Op::LDC)
+                }
+                None => LAST,
+            });
+        }
+        least
+    }
+
+    /// Whether a reader outside the set keeps a value in a general register, whatever else it reads
+    /// in a uniform one.
+    fn stays_general(&mut self, function: &mut Function, reg: VReg) -> bool {
+        if let Some(known) = self.stays[reg] {
+            return known;
+        }
+        let readers: SmallVec<[InstId; 8]> = SmallVec::from_slice(self.readers(reg));
+        let stays =
+            readers.into_iter().any(|reader| !self.has(function, reader) && !self.could_take(function, reader, reg));
+        self.stays[reg] = Some(stays);
+        stays
+    }
+
+    /// Whether an instruction takes a value in a uniform register if all else is in general ones.
+    fn could_take(&mut self, function: &mut Function, inst: InstId, reg: VReg) -> bool {
+        if self.is_aside(inst) || handed(function, inst).is_some() || self.condition(function, inst).is_some() {
+            return !self.is_aside(inst);
+        }
+        let mut general = Group::new();
+        let group = self.groups(function, inst, &mut general).into_iter().find(|group| group.contains(&reg));
+        group.is_some_and(|group| self.takes(function, inst, &group))
     }
 
     /// Whether an instruction is encoded with these registers of the set in the uniform file, its

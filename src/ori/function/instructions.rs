@@ -1,12 +1,19 @@
 //! Instructions: new ones, their operands by role, implicit operands and old values.
 
-use super::{ControlWord, Function, InstData, InstId};
+use super::{ControlWord, File, Function, InstData, InstId};
 use crate::ori::operand::Operand;
 use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::{Mods, Op, Role};
 use cranelift_entity::EntityRef;
 
 impl Function {
+    /// Whether an instruction is a branch whose condition is in the uniform file. It is its guard,
+    /// and becomes an operand when the instruction is encoded.
+    pub fn is_uniform_branch(&self, inst: InstId) -> bool {
+        let data = &self[inst];
+        data.op == Op::BRA && data.guard.as_reg().is_some_and(|reg| self[reg].file == File::UP)
+    }
+
     /// Creates an instruction with null operands, in no block yet.
     pub fn make(&mut self, op: Op) -> InstId {
         let start = self.operands.len();
