@@ -430,6 +430,9 @@ fn may_be_uniform(function: &Function, places: &Places, block: Block, inst: Inst
     {
         return false;
     }
-    let is_arm = |to: &Block| places.cfg.preds[*to].len() == 1 && function[*to].len() <= SHORT_ARM + 1;
-    !places.cfg.succs[block].iter().any(is_arm)
+    let succs = &places.cfg.succs;
+    let short = |to: Block| places.cfg.preds[to].len() == 1 && function[to].len() <= SHORT_ARM + 1;
+    let is_arm = |to: Block, other: Block| short(to) && (succs[to][..] == [other] || succs[to] == succs[other]);
+    let [yes, no] = succs[block][..] else { return false };
+    !is_arm(yes, no) && !is_arm(no, yes)
 }
