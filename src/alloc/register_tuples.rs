@@ -12,7 +12,8 @@ use crate::ori::destruct::copy;
 use crate::ori::{Function, InstId, VReg};
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop};
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum alignment of a tuple, in registers, but for instructions that are `wholly_aligned`.
 /// Source: ptxas starts the accumulators of warp-group products at multiples of 8.
@@ -28,20 +29,27 @@ pub fn alignment(op: Op, len: usize) -> i32 {
     (if op.has(Prop::WhollyAligned) { whole } else { whole.min(WIDEST) }) as i32
 }
 
-/// Joins the tuples of all operands, most executed first. Returns the operands (instruction,
-/// position) that are left.
+/// Joins the tuples of all operands, most executed first, of these the most frequent. Returns the
+/// operands (instruction, position) that are left.
 pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Loops) -> BTreeSet<(InstId, usize)> {
-    let mut operands: Vec<(std::cmp::Reverse<u32>, InstId, usize)> = Vec::new();
+    let mut operands: Vec<(Reverse<u32>, InstId, usize)> = Vec::new();
+    let mut counts: BTreeMap<(Reverse<u32>, &[VReg]), u32> = BTreeMap::new();
     for block in function.layout() {
         for inst in &function[*block] {
             for (i, operand) in function.args(*inst).iter().enumerate() {
-                if operand.as_vector().is_some() && !gone.is_marker(*inst) {
-                    operands.push((std::cmp::Reverse(loops.depth(*block)), *inst, i));
+                if let Some(vector) = operand.as_vector().filter(|_| !gone.is_marker(*inst)) {
+                    let depth = Reverse(loops.depth(*block));
+                    operands.push((depth, *inst, i));
+                    *counts.entry((depth, function.vector_regs(vector))).or_default() += 1;
                 }
             }
         }
     }
-    operands.sort_by_key(|o| o.0);
+    let frequent = |(depth, inst, i): &(Reverse<u32>, InstId, usize)| {
+        let regs = function.args(*inst)[*i].as_vector().map_or(&[][..], |vector| function.vector_regs(vector));
+        (*depth, Reverse(counts.get(&(*depth, regs)).copied()))
+    };
+    operands.sort_by_cached_key(frequent);
     let mut left = BTreeSet::new();
     for (_, inst, i) in operands {
         let Some(vector) = function.args(inst)[i].as_vector() else { continue };
@@ -60,11 +68,17 @@ pub fn copy_out(function: &mut Function, operands: &BTreeSet<(InstId, usize)>) -
     let mut all = Vec::new();
     for block in function.layout().to_vec() {
         let mut out = Vec::with_capacity(function[block].len());
-        for inst in std::mem::take(&mut function[block]) {
+        let mut made = Vec::new();
+        for (at, inst) in std::mem::take(&mut function[block]).into_iter().enumerate() {
             let mut after = Vec::new();
             for (_, i) in operands.range((inst, 0)..=(inst, usize::MAX)) {
-                one(function, inst, *i, &mut out, &mut after, &mut all);
+                if !again(function, (inst, *i, at), &mut made) {
+                    one(function, (inst, *i, at), (&mut out, &mut after), &mut made, &mut all);
+                }
             }
+            function.for_each_def(inst, |reg| {
+                made.retain(|made: &Made| !made.of.contains(&reg) && !made.copies.contains(&reg))
+            });
             out.push(inst);
             out.append(&mut after);
         }
@@ -73,12 +87,36 @@ pub fn copy_out(function: &mut Function, operands: &BTreeSet<(InstId, usize)>) -
     all
 }
 
+/// Copies of the registers of a tuple, which are used there, and by what.
+struct Made {
+    of: Vec<VReg>,
+    copies: Vec<VReg>,
+    at: usize,
+}
+
+/// Instructions behind copies of a tuple that use them again.
+const NEAR: usize = 8;
+
+/// Whether an operand that is read takes copies that were made shortly before.
+fn again(function: &mut Function, (inst, i, at): (InstId, usize, usize), made: &mut Vec<Made>) -> bool {
+    let operand = function.args(inst)[i];
+    if function.direction(inst, i) == Direction::Def {
+        return false;
+    }
+    let Some(vector) = operand.as_vector() else { return false };
+    made.retain(|made| at - made.at <= NEAR);
+    let Some(known) = made.iter_mut().find(|made| made.of == function.vector_regs(vector)) else { return false };
+    known.at = at;
+    let copies = function.vector(&known.copies);
+    function.args_mut(inst)[i] = operand.with_vector(copies);
+    true
+}
+
 fn one(
     function: &mut Function,
-    inst: InstId,
-    i: usize,
-    before: &mut Vec<InstId>,
-    after: &mut Vec<InstId>,
+    (inst, i, at): (InstId, usize, usize),
+    (before, after): (&mut Vec<InstId>, &mut Vec<InstId>),
+    made: &mut Vec<Made>,
     all: &mut Vec<VReg>,
 ) {
     let operand = function.args(inst)[i];
@@ -101,5 +139,8 @@ fn one(
             let copy = copy(function, *old, *new);
             after.push(copy);
         }
+    }
+    if function.direction(inst, i) == Direction::Use {
+        made.push(Made { of: regs, copies: fresh, at });
     }
 }
