@@ -15,9 +15,10 @@ use super::zones::Zone;
 use crate::analysis::Loops;
 use crate::ori::{File, Function, VReg, table_of};
 use crate::tables::registers::Callee;
-use crate::tables::{Op, Role};
+use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::{SmallVec, smallvec};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Registers that share one physical register.
@@ -307,9 +308,10 @@ impl Classes {
     }
 
     /// Coalesces copies: merges the classes of both sides if they do not interfere, the most
-    /// executed copies first.
+    /// executed copies first, of these first those that would wait for a load.
     pub fn coalesce(&mut self, function: &Function, gone: &Gone, loops: &Loops) {
-        let mut copies: Vec<(std::cmp::Reverse<u32>, VReg, VReg)> = Vec::new();
+        let mut copies: Vec<(Reverse<u32>, bool, VReg, VReg)> = Vec::new();
+        let in_flight = in_flight(function);
         for block in function.layout() {
             for inst in &function[*block] {
                 if function[*inst].op != Op::COPY {
@@ -322,17 +324,33 @@ impl Classes {
                     && !gone[dst]
                     && !gone[src]
                 {
-                    copies.push((std::cmp::Reverse(loops.depth(*block)), dst, src));
+                    copies.push((Reverse(loops.depth(*block)), !in_flight[src], dst, src));
                 }
             }
         }
-        copies.sort_by_key(|c| c.0);
-        for (_, dst, src) in copies {
+        copies.sort_by_key(|c| (c.0, c.1));
+        for (.., dst, src) in copies {
             if let (Some((to, to_slot)), Some((from, from_slot))) = (self.find(dst), self.find(src)) {
                 self.merge(to, from, to_slot - from_slot);
             }
         }
     }
+}
+
+/// The registers that a load of memory defines at whose end of the block nothing has read them yet.
+fn in_flight(function: &Function) -> SecondaryMap<VReg, bool> {
+    let mut loaded = SecondaryMap::new();
+    for block in function.layout() {
+        for inst in &function[*block] {
+            let op = function[*inst].op;
+            if op != Op::COPY {
+                function.for_each_use(*inst, |reg| loaded[reg] = false);
+            }
+            let loads = op.has(Prop::ReadsMemory) && op.has(Prop::VariableLatency);
+            function.for_each_def(*inst, |reg| loaded[reg] = loads);
+        }
+    }
+    loaded
 }
 
 /// The x with x = r (mod m) and x = s (mod n), for powers of two, as (modulus, residue).

@@ -261,6 +261,7 @@ impl Scheduler<'_> {
         let copies = |items: &[Item]| items.iter().any(|i| i.write_bar == COPIES || i.counts);
         let reserved = function.layout().iter().any(|b| copies(&self.rooms[*b].items));
         for block in function.layout() {
+            let behind = self.set_at_start(*block);
             let room = &mut self.rooms[*block];
             let range = room.first..room.first + room.items.len() as u32;
             for number in wanted.range(range) {
@@ -269,10 +270,27 @@ impl Scheduler<'_> {
                 room.items[at].read_wanted = true;
                 if room.items[at].read_bar == NONE {
                     let other = room.items[at].write_bar;
-                    room.items[at].read_bar = least_used(room, at, other, reserved);
+                    room.items[at].read_bar = least_used(room, at, other, reserved, behind);
                 }
             }
         }
+    }
+
+    /// How often each scoreboard is set at the start of the blocks behind one, and behind these
+    /// where one does little but copy.
+    fn set_at_start(&self, block: Block) -> [usize; 6] {
+        let mut sets = [0; 6];
+        let succs = &self.cfg.succs;
+        let little = succs[block].iter().filter(|succ| self.rooms[**succ].items.len() < NEAR);
+        for succ in succs[block].iter().chain(little.flat_map(|succ| &succs[*succ])) {
+            let first = self.rooms[*succ].items.iter().take(NEAR);
+            for board in first.flat_map(|item| [item.write_bar, item.read_bar]) {
+                if let Some(count) = sets.get_mut(usize::from(board)) {
+                    *count += 1;
+                }
+            }
+        }
+        sets
     }
 
     /// Raises the stalls at the ends of blocks whose successors start too early; returns whether
@@ -546,12 +564,16 @@ fn pull(items: &mut [Item]) -> u16 {
     lead
 }
 
-/// The scoreboard that the fewest instructions near an item set.
-fn least_used(room: &Room, at: usize, other: u8, reserved: bool) -> u8 {
-    let near = &room.items[at.saturating_sub(16)..(at + 16).min(room.items.len())];
+/// Instructions before and behind one of which the scoreboards are compared.
+const NEAR: usize = 16;
+
+/// The scoreboard that the fewest instructions near an item set, with those at the start of the
+/// blocks `behind`: what overwrites the source stands there, and would wait for them too.
+fn least_used(room: &Room, at: usize, other: u8, reserved: bool, behind: [usize; 6]) -> u8 {
+    let near = &room.items[at.saturating_sub(NEAR)..(at + NEAR).min(room.items.len())];
     let used = |board: u8| {
         let sets = near.iter().filter(|i| i.write_bar == board || i.read_bar == board).count();
-        sets + usize::from(room.outer >> board & 1)
+        sets + behind[usize::from(board)] + usize::from(room.outer >> board & 1)
     };
     let from = if reserved { COPIES + 1 } else { 0 };
     (from..6).filter(|b| *b != other).min_by_key(|b| used(*b)).unwrap_or(NONE)
