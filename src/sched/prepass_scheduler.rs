@@ -5,9 +5,9 @@
 //! loads are in flight at once and a result does not reuse a register that another load still waits
 //! for. A moved instruction stays after the definitions of its operands, after accesses to its
 //! results, and after memory accesses that may alias; it crosses no branch, call, barrier or other
-//! operation with an effect. Register pressure grows nowhere above [`FREE`], or a [`STEP`] above its
-//! maximum in the function, and of predicates nowhere above [`PREDICATES`]. Linear: an instruction
-//! passes a bounded number of others.
+//! operation with an effect. Register pressure grows nowhere above [`FREE`], or a [`STEP`] above
+//! its maximum in the function, and of predicates nowhere above [`PREDICATES`]. Linear: an
+//! instruction passes a bounded number of others.
 
 use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;
@@ -26,9 +26,9 @@ const CONSTANT_PAST: usize = 8;
 /// fewer registers, and 0.5 % more estimated cycles (CUB 1.5 %), loads of loops up to twice as many
 /// (stencil27, gemm_simt, const_uniform). It should follow the occupancy of each target.
 const FREE: u32 = 40;
-/// Registers come to a launch in steps. Where more than [`FREE`] live anyway, loads take a step more:
-/// one that waits for the register of another one waits for memory. Measured: production has 0.2 %
-/// more registers, and dgemm_reg4x4 45 %, dct8x8_reg 26 %, sgemm_128x128 19 % fewer cycles.
+/// Registers come to a launch in steps. Where more than [`FREE`] live anyway, loads take a step
+/// more: one that waits for the register of another one waits for memory. Measured: production has
+/// 0.2 % more registers; dgemm_reg4x4 45 %, dct8x8_reg 26 %, sgemm_128x128 19 % fewer cycles.
 const STEP: u32 = 8;
 /// Predicates that may live anywhere; one without a register is moved to a general one and back.
 const PREDICATES: u32 = 7;
