@@ -6,8 +6,8 @@
 //! removed. Only instructions that are neither control flow nor convergent are predicated, and none
 //! that writes the predicate. Runs after allocation.
 
-use crate::analysis::{PassCx, SHORT_ARM};
 use crate::analysis::def_use::Fits;
+use crate::analysis::{PassCx, SHORT_ARM};
 use crate::opt::block_layout::is_jump;
 use crate::ori::cfg::BlockSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand};
