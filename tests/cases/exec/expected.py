@@ -1814,6 +1814,51 @@ def flags_of_loops():
     return [launch("flags_of_loops", 1, 32, [OUT("u32", out)])]
 
 
+def uniform_branches():
+    def outcome(first, last, low, high, half):
+        words = list(range(64))
+
+        def swapped(factor, more=0):
+            return [(w * factor + words[t ^ 1] + more) % 2**32 for t, w in enumerate(words)]
+
+        while True:
+            words = swapped(31, first)
+            first += 3
+            if first >= last:
+                break
+        if low <= high:
+            words = swapped(37)
+            words = swapped(41)
+        out = []
+        for t, w in enumerate(words):
+            wide, turn = w << 8, first
+            signed = low - 2**64 if low >= 2**63 else low
+            w = w * 43 + (1 if signed < wide else 2) + (4 if high == 0 else 8) + (16 if wide >= high else 32)
+            if t < half:
+                while True:
+                    w, turn = w * 47 + turn, turn + 1
+                    if turn > last:
+                        break
+                if high == 0:
+                    w = (w * 53 % 2**32 ^ 21845) * 59
+                    w = (w % 2**32 ^ 13107) * 61
+                    w = (w % 2**32 ^ 3855) * 67
+            out.append(w % 2**32)
+        return out
+
+    cases = [
+        (0, 10, 5, 7, 64), (4, 4, 2**40, 2**39, 20), (-7, 9, 2**64 - 3, 0, 33), (1, 2, 0, 0, 0), (0, 30, 2**37, 2**38, 63),
+        (2, 1, 2**63, 2**64 - 1, 1),
+    ]
+    return [
+        launch(
+            "uniform_branches", 1, 64,
+            [OUT("u32", outcome(*case)), *map(scalar, ["s32", "s32", "u64", "u64", "u32"], case)],
+        )
+        for case in cases
+    ]
+
+
 def declared_twice():
     return [launch("declared_twice", 1, 1, [OUT("u32", [5, 7])])]
 
@@ -2341,7 +2386,7 @@ KERNELS = [
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
     funnel_sums, packed_integers, packed_singles, redux_floats, return_if,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
-    parameterised_names, flags_of_loops, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
+    parameterised_names, flags_of_loops, uniform_branches, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,
     volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
