@@ -7,8 +7,11 @@
 //! sees that. Reloads of spilled values pass copies to shared memory, as ptxas has them.
 
 use crate::ori::{Function, InstId, Operand, VReg};
-use crate::tables::{Mod, Op, Prop, Role};
+use crate::tables::{Mod, Op, Prop, Role, Says};
 use smallvec::SmallVec;
+
+/// The order of a read of what nothing writes meanwhile; a greater one is kept among accesses.
+pub const CONSTANT: u8 = 1;
 
 /// Registers, by number, each with the position that wrote it.
 pub type Base = SmallVec<[(u32, usize); 3]>;
@@ -57,9 +60,9 @@ impl Memory {
         if !reads && !writes {
             return None;
         }
-        let order = Mod::Mem.text(data.mods.get(Mod::Mem));
+        let order = Mod::Mem.says(Says::Order, data.mods.get(Mod::Mem));
         // Reads of memory that the program promises not to write meanwhile.
-        if !writes && order.contains("CONSTANT") {
+        if !writes && order == CONSTANT {
             return None;
         }
         let spaces = [
@@ -72,11 +75,7 @@ impl Memory {
             None if data.op == Op::LDGSTS => Space::Copy,
             None => Space::Any,
         };
-        let ordered = data.ordered
-            || data.op.has(Prop::OrderedAccess)
-            || reads && writes
-            || order.contains("STRONG")
-            || order.contains("MMIO");
+        let ordered = data.ordered || data.op.has(Prop::OrderedAccess) || reads && writes || order > CONSTANT;
         let mut base = Base::new();
         for role in [Role::A, Role::Ub] {
             registers(function.arg(inst, role), &mut base);
@@ -188,11 +187,5 @@ pub fn size(function: &Function, inst: InstId) -> Option<i64> {
     if data.op.has(Prop::PlacesUnsaid) {
         return None;
     }
-    Some(match Mod::Size.text(data.mods.get(Mod::Size)) {
-        "U8" | "S8" => 1,
-        "U16" | "S16" => 2,
-        "" => 4,
-        "64" => 8,
-        _ => 16,
-    })
+    Some(Mod::Size.says(Says::Bytes, data.mods.get(Mod::Size)).into())
 }

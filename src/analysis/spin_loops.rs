@@ -7,10 +7,11 @@
 //! value it returned waits for no lane: it failed because another lane made progress, so testing
 //! only its success is not counted as a dependence.
 
+use super::memory_dependence::CONSTANT;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, Function, InstId, VReg};
-use crate::tables::{Mod, Op, Prop, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, Says, value};
 
 /// The blocks of all spin loops.
 pub fn waiting_blocks(function: &Function, cfg: &Cfg) -> BlockSet {
@@ -64,7 +65,7 @@ fn reads_what_others_write(function: &Function, inst: InstId) -> bool {
     if !data.op.has(Prop::ReadsMemory) {
         return false;
     }
-    let strong = || data.mods.iter().any(|(kind, v)| kind.text(v).starts_with("STRONG") || kind.text(v) == "MMIO");
+    let strong = || data.mods.iter().any(|(kind, value)| kind.says(Says::Order, value) > CONSTANT);
     data.op.has(Prop::WritesMemory) || data.ordered || strong()
 }
 

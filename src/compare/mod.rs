@@ -17,7 +17,7 @@ use crate::sass::flow::WORD;
 use crate::sass::liveness::{Liveness, Register};
 use crate::sass::{self, Inst, decode};
 use crate::tables::latency::RegFile;
-use crate::tables::{Mod, Op, Role, Target};
+use crate::tables::{Mod, Op, Role, Says, Target};
 use std::collections::BTreeMap;
 
 /// One of the two cubins.
@@ -175,9 +175,8 @@ const UNKNOWN: &str = "unknown word";
 
 /// Bytes that an access to local memory moves.
 fn local_bytes(inst: &Inst, role: Role) -> u32 {
-    match Mod::Size.text(inst.modifier(Mod::Size)) {
-        "U8" | "S8" => 1,
-        "U16" | "S16" => 2,
+    match Mod::Size.says(Says::Bytes, inst.modifier(Mod::Size)) {
+        part @ 1..4 => part.into(),
         _ => {
             let role = inst.op.info().roles.iter().find(|r| r.role == role);
             role.map_or(0, |role| u32::from(sass::effects::width(inst, role)) * 4)

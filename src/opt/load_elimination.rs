@@ -13,7 +13,7 @@ use crate::analysis::def_use::{is_free, rewrite};
 use crate::analysis::memory_dependence::{Memory, is_weak};
 use crate::ori::operand::Kind;
 use crate::ori::{Block, Function, InstId, Operand, VReg};
-use crate::tables::{Mod, Op, Prop, Role};
+use crate::tables::{Mod, Op, Prop, Role, Says};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
@@ -174,5 +174,5 @@ fn load(function: &mut Function, inst: InstId, place: &Memory, facts: &mut Vec<F
 /// The size modifier of an access of part of a word; 0 for whole words.
 fn part(function: &Function, inst: InstId) -> u8 {
     let size = function[inst].mods.get(Mod::Size);
-    if matches!(Mod::Size.text(size), "U8" | "S8" | "U16" | "S16") { size } else { 0 }
+    if Mod::Size.says(Says::Bytes, size) < 4 { size } else { 0 }
 }

@@ -30,7 +30,7 @@ pub mod throughput;
 pub use encoding::sr;
 pub use legal::{Family, Knob, Slot};
 pub use mods::Mods;
-pub use ori::{Mod, Op, Prop, Role, value};
+pub use ori::{Mod, Op, Prop, Role, Says, value};
 pub use passes::Pass;
 pub use phases::Phase;
 pub use targets::{Backend, Feature, Generation, GenerationInfo, Target, backend};

@@ -43,20 +43,17 @@ pub enum Width {
     Fragment,
 }
 
+/// Bytes of a word.
+const WORD: u8 = 4;
+
 impl Width {
     /// The width in 32-bit words for an instruction with these modifiers; 1 for a fragment, whose
     /// width is that of its register tuple.
     pub fn words(self, mods: &Mods) -> u8 {
-        let by_type = |kind: Mod| if kind.text(mods.get(kind)).ends_with("64") { 2 } else { 1 };
+        let by_type = |kind: Mod| kind.says(Says::Words, mods.get(kind));
         match self {
             Width::Words(n) => n,
-            Width::Size => match Mod::Size.text(mods.get(Mod::Size)) {
-                "64" | "S64" | "F64.RN" | "F16x4.RN" | "BF16x4.RN" | "F32x2.RN" | "F32x2.FTZ.RN" | "E5M2x8.RN"
-                | "E4M3x8.RN" => 2,
-                "128" | "U.128" | "F16x8.RN" | "BF16x8.RN" | "F32x4.RN" | "F32x4.FTZ.RN" | "E5M2x16.RN"
-                | "E4M3x16.RN" => 4,
-                _ => 1,
-            },
+            Width::Size => Mod::Size.says(Says::Bytes, mods.get(Mod::Size)).div_ceil(WORD),
             Width::Addr => {
                 if mods.get(Mod::E) == value::e::E && mods.get(Mod::Wide) == 0 {
                     2
@@ -204,6 +201,12 @@ impl Mod {
     /// Text of a value; empty if it is not printed.
     pub fn text(self, value: u8) -> &'static str {
         MOD_TEXTS[self as usize].get(usize::from(value)).copied().unwrap_or("?")
+    }
+
+    /// What a value means; 0 where no value of the kind means anything of this sort. Source:
+    /// `tables/ori/values.ron`.
+    pub fn says(self, question: Says, value: u8) -> u8 {
+        MOD_SAYS[self as usize][question as usize].get(usize::from(value)).copied().unwrap_or(0)
     }
 }
 

@@ -313,6 +313,30 @@ fn lists_of_opcodes_are_properties_of_their_rows() {
     assert!(wrong.is_empty(), "{hint}:\n{}", wrong.join("\n"));
 }
 
+/// Files outside of `lower`, `legal`, `sim` and `cli` that ask the text of a modifier's value, how
+/// often, and why it means nothing that `tables/ori/values.ron` says.
+const VALUE_TEXTS: [(&str, usize, &str); 1] =
+    [("src/sass/effects.rs", 12, "the numbers in the shapes of products, tensors and textures")];
+
+#[test]
+fn values_of_modifiers_are_asked_what_they_mean() {
+    let exempt = ["src/lower/", "src/legal/", "src/sim/", "src/cli/"];
+    let asks = |text: &str| {
+        let squeezed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let of_kind =
+            |part: &&str| part.split_once(".text(").is_some_and(|(kind, _)| kind.chars().all(char::is_alphanumeric));
+        squeezed.split("Mod::").skip(1).filter(of_kind).count()
+    };
+    assert_eq!(asks("Mod::Size.text(x) == Mod::Mem .text(y) && Mod::Size.says(z); Mod::E"), 2);
+    let files = sources().into_iter().filter(|file| !is_test(&file.0) && file.0.starts_with("src/"));
+    let files = files.filter(|file| !exempt.iter().any(|folder| file.0.starts_with(folder)));
+    let found: Vec<(String, usize)> = files.map(|(name, text)| (name, asks(&code(&text)))).collect();
+    let listed = |name: &str| VALUE_TEXTS.iter().find(|file| file.0 == name).map_or(0, |file| file.1);
+    let wrong: Vec<_> = found.iter().filter(|(name, count)| *count != listed(name)).collect();
+    assert!(wrong.is_empty(), "answer by rows of tables/ori/values.ron: {wrong:?}");
+    assert!(VALUE_TEXTS.iter().all(|file| found.iter().any(|(name, _)| name == file.0)));
+}
+
 #[test]
 fn files_stay_readable() {
     let long: Vec<String> = sources()

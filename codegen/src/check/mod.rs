@@ -19,6 +19,7 @@ pub mod regclass;
 pub mod registers;
 pub mod targets;
 pub mod unique;
+pub mod values;
 
 use crate::model::Model;
 use crate::report::Report;
@@ -29,6 +30,7 @@ pub fn all(model: &Model, report: &mut Report) {
     targets::check(model, report);
     unique::check(model, report);
     properties::check(model, report);
+    values::check(model, report);
     phases::check(model, report);
     passes::check(model, report);
     elf::check(model, report);

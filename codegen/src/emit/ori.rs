@@ -111,6 +111,20 @@ fn role(role: &RoleSpec) -> TokenStream {
     quote! { RoleInfo { role: Role::#name, direction: #direction, class: #class, width: #width, absent: #default } }
 }
 
+/// The answers of a kind's values to a question, in their order.
+fn answers(model: &Model, kind: &crate::model::ori::ModKind, question: &str) -> TokenStream {
+    let rows = || model.ori.meanings.iter().filter(|row| row.kind == kind.name && row.says == question);
+    if rows().next().is_none() {
+        return quote!(&[]);
+    }
+    let of_value = |value: &String| {
+        let row = rows().find(|row| row.values.split_whitespace().any(|word| word == value));
+        row.map_or(0, |row| row.is)
+    };
+    let answers = kind.values.iter().map(of_value);
+    quote!(&[#(#answers),*])
+}
+
 fn values(model: &Model) -> TokenStream {
     let kinds = &model.ori.kinds;
     let modules = kinds.iter().map(|kind| {
@@ -127,7 +141,19 @@ fn values(model: &Model) -> TokenStream {
         quote!(&[#(#values),*])
     });
     let count = kinds.len();
+    let questions = model.ori.questions();
+    let says = questions.iter().map(|name| format_ident!("{}", camel(name)));
+    let answers = kinds.iter().map(|kind| {
+        let of_kind = questions.iter().map(|question| answers(model, kind, question));
+        quote!([#(#of_kind),*])
+    });
+    let asked = questions.len();
     quote! {
+        /// What is asked of the values of modifiers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Says { #(#says),* }
+        /// The answer of each value of a kind, by question; no values where none has one.
+        static MOD_SAYS: [[&[u8]; #asked]; #count] = [#(#answers),*];
         /// Values of modifiers by kind, as constants.
         pub mod value { #(#modules)* }
         /// Texts of the values of each modifier kind; empty if nothing is printed.

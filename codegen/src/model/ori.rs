@@ -1,9 +1,9 @@
 //! Resolved opcodes with their operand roles and properties, and the modifier kinds.
 
 use crate::report::Report;
-use crate::rows::ori::{ModifierRow, OpRow, PropertyRow};
+use crate::rows::ori::{ModifierRow, OpRow, PropertyRow, ValueRow};
 use crate::source::{At, Row, Sources};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One operand role, parsed from `NAME DIRECTION CLASS [WIDTH] [?DEFAULT]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct Ori {
     pub roles: Vec<String>,
     pub kinds: Vec<ModKind>,
     pub sets: Vec<ModSet>,
+    /// What values of modifiers mean.
+    pub meanings: Vec<Row<ValueRow>>,
 }
 
 impl Ori {
@@ -56,7 +58,8 @@ impl Ori {
     pub fn load(sources: &mut Sources, report: &mut Report) -> Ori {
         let properties: Vec<Row<PropertyRow>> = sources.rows("ori/properties.ron", report);
         let mut ops = Vec::new();
-        for row in sources.folder::<OpRow>("ori", &["properties.ron", "recipes.ron", "moves.ron"], report) {
+        for row in sources.folder::<OpRow>("ori", &["properties.ron", "recipes.ron", "moves.ron", "values.ron"], report)
+        {
             let roles = row.roles.split_whitespace().filter_map(|w| role(w, &row, report)).collect();
             let mut props = Vec::new();
             for name in row.props.split_whitespace() {
@@ -72,7 +75,14 @@ impl Ori {
         roles.sort();
         roles.dedup();
         let (kinds, sets) = modifiers(sources.rows("encoding/modifiers.ron", report), report);
-        Ori { ops, properties, roles, kinds, sets }
+        let meanings = sources.rows("ori/values.ron", report);
+        Ori { ops, properties, roles, kinds, sets, meanings }
+    }
+
+    /// What is asked of the values of modifiers, sorted.
+    pub fn questions(&self) -> Vec<&str> {
+        let asked: BTreeSet<&str> = self.meanings.iter().map(|row| row.says.as_str()).collect();
+        asked.into_iter().collect()
     }
 
     /// Whether an opcode has the property of this name.

@@ -49,6 +49,16 @@ pub struct ModifierRow {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct ValueRow {
+    pub kind: String,
+    pub says: String,
+    pub values: String,
+    pub is: u8,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RecipeRow {
     pub name: String,
     pub category: String,

@@ -21,7 +21,7 @@ use crate::ori::commute::{says_which, table_in_order};
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::ori::{Class, Direction, Width};
-use crate::tables::{Mod, Op, Prop, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, Says, value};
 
 pub use predicates::as_input;
 
@@ -103,7 +103,7 @@ fn takes_zero(function: &Function, inst: InstId, at: usize, words: usize) -> boo
         // The compare and swap values are in adjacent registers, and ptxas never uses RZ for
         // several elements.
         Width::Size if op.has(Prop::ReadsMemory) => {
-            let several = Mod::Size.text(function[inst].mods.get(Mod::Size)).contains('x');
+            let several = Mod::Size.says(Says::Elements, function[inst].mods.get(Mod::Size)) > 1;
             let swaps = op.role_index(Role::C).is_some() && !function.arg(inst, Role::C).is_null();
             !swaps && (words == 1 || words == 2 && !several)
         }

@@ -41,6 +41,9 @@ struct Word {
     write_bar: u8,
     read_bar: u8,
     waits: u8,
+    /// Those of them that its control word names. What a DEPBAR lists besides it looks at later:
+    /// ptxas 13.0.88 has it one cycle behind the SHFL that sets one (textures_gradients, sm_80).
+    issue_waits: u8,
     /// Waits for all but a few settings of a scoreboard; treated as a wait for all.
     part: u8,
 }
@@ -81,6 +84,7 @@ impl Word {
             write_bar: bit(inst.ctrl.write_bar),
             read_bar: bit(inst.ctrl.read_bar),
             waits,
+            issue_waits: inst.ctrl.wait,
             part,
         }
     }
@@ -139,6 +143,7 @@ impl List {
             write_bar: 0,
             read_bar: 0,
             waits: 0,
+            issue_waits: 0,
             part: 0,
         };
         List { latency, words: insts.map(|i| i.map_or_else(ends, |i| Word::of(latency, &i))).collect() }
@@ -170,7 +175,7 @@ impl List {
         let word = &self.words[second];
         if let Some(before) = second.checked_sub(1).filter(|b| *b >= run.start) {
             let first = &self.words[before];
-            let early = (first.write_bar | first.read_bar) & word.waits;
+            let early = (first.write_bar | first.read_bar) & word.issue_waits;
             if !first.guarded && (1..COUNTED).contains(&first.stall) && early != 0 {
                 found.insert(("set", RegFile::B, early, before, second));
             }
