@@ -10,7 +10,7 @@
 //! time that the state at its start changes.
 
 use super::in_flight::{Entry, State};
-use super::scoreboard_alloc::Boards;
+use super::scoreboard_alloc::{BOARDS, Boards};
 use super::written_as_nop;
 use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
@@ -278,8 +278,8 @@ impl Scheduler<'_> {
 
     /// How often each scoreboard is set at the start of the blocks behind one, and behind these
     /// where one does little but copy.
-    fn set_at_start(&self, block: Block) -> [usize; 6] {
-        let mut sets = [0; 6];
+    fn set_at_start(&self, block: Block) -> [usize; BOARDS as usize] {
+        let mut sets = [0; BOARDS as usize];
         let succs = &self.cfg.succs;
         let little = succs[block].iter().filter(|succ| self.rooms[**succ].items.len() < NEAR);
         for succ in succs[block].iter().chain(little.flat_map(|succ| &succs[*succ])) {
@@ -569,14 +569,14 @@ const NEAR: usize = 16;
 
 /// The scoreboard that the fewest instructions near an item set, with those at the start of the
 /// blocks `behind`: what overwrites the source stands there, and would wait for them too.
-fn least_used(room: &Room, at: usize, other: u8, reserved: bool, behind: [usize; 6]) -> u8 {
+fn least_used(room: &Room, at: usize, other: u8, reserved: bool, behind: [usize; BOARDS as usize]) -> u8 {
     let near = &room.items[at.saturating_sub(NEAR)..(at + NEAR).min(room.items.len())];
     let used = |board: u8| {
         let sets = near.iter().filter(|i| i.write_bar == board || i.read_bar == board).count();
         sets + behind[usize::from(board)] + usize::from(room.outer >> board & 1)
     };
     let from = if reserved { COPIES + 1 } else { 0 };
-    (from..6).filter(|b| *b != other).min_by_key(|b| used(*b)).unwrap_or(NONE)
+    (from..BOARDS).filter(|b| *b != other).min_by_key(|b| used(*b)).unwrap_or(NONE)
 }
 
 /// Whether all that must wait for a read of the class `older` before they write wait for a read of

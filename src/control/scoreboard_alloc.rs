@@ -19,7 +19,7 @@ use crate::tables::latency::{Latency, Needed};
 use smallvec::SmallVec;
 
 /// Number of scoreboards of a warp.
-const BOARDS: u8 = 6;
+pub const BOARDS: u8 = 6;
 /// A position after all instructions of a block.
 const FAR: usize = usize::MAX;
 

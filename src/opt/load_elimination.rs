@@ -174,5 +174,5 @@ fn load(function: &mut Function, inst: InstId, place: &Memory, facts: &mut Vec<F
 /// The size modifier of an access of part of a word; 0 for whole words.
 fn part(function: &Function, inst: InstId) -> u8 {
     let size = function[inst].mods.get(Mod::Size);
-    if Mod::Size.says(Says::Bytes, size) < 4 { size } else { 0 }
+    if i64::from(Mod::Size.says(Says::Bytes, size)) < WORD { size } else { 0 }
 }

@@ -170,8 +170,11 @@ impl Candidates {
 
     /// Whether an instruction takes a value in a uniform register if all else is in general ones.
     fn could_take(&mut self, function: &mut Function, inst: InstId, reg: VReg) -> bool {
-        if self.is_aside(inst) || handed(function, inst).is_some() || self.condition(function, inst).is_some() {
-            return !self.is_aside(inst);
+        if self.is_aside(inst) {
+            return false;
+        }
+        if handed(function, inst).is_some() || self.condition(function, inst).is_some() {
+            return true;
         }
         let mut general = Group::new();
         let group = self.groups(function, inst, &mut general).into_iter().find(|group| group.contains(&reg));
