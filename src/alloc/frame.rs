@@ -8,7 +8,7 @@
 use super::interference::Mask;
 use super::{bundles, general_registers, is_kept};
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
-use crate::tables::encoding::special_by_name;
+use crate::tables::encoding::sr;
 use crate::tables::registers::Callee;
 use crate::tables::{Mod, Op, Role, value};
 use std::collections::BTreeSet;
@@ -115,9 +115,9 @@ fn check_stack(function: &mut Function, sp: VReg) -> [InstId; 3] {
     let inside = function.new_reg(File::P);
     function[inside].phys = Some(0);
     let read = function.make(Op::S2R);
-    let number = special_by_name(function.target(), LOWEST).unwrap_or(0);
     function.set_arg(read, Role::D, Operand::reg(lowest));
-    function.set_arg(read, Role::S, Operand::special(number.into()));
+    // The lowest offset of a thread's local memory.
+    function.set_arg(read, Role::S, Operand::special(sr::LMEMHIOFF));
     let compare = function.make(Op::ISETP);
     for (role, operand) in [
         (Role::Pu, Operand::reg(inside)),
@@ -138,9 +138,6 @@ fn check_stack(function: &mut Function, sp: VReg) -> [InstId; 3] {
     function[trap].guard = Operand::reg(inside).inverted();
     [read, compare, trap]
 }
-
-/// The special register with the lowest offset of a thread's local memory.
-const LOWEST: &str = "SR_LMEMHIOFF";
 
 fn returns(function: &mut Function, sp: VReg, frame: u32, places: &[(VReg, u32)]) {
     for block in function.layout().to_vec() {

@@ -11,7 +11,7 @@ use crate::analysis::PassCx;
 use crate::ori::mods::*;
 use crate::ori::quads::*;
 use crate::ori::{Code, File, Function, InstId, Operand};
-use crate::tables::encoding::special_by_name;
+use crate::tables::encoding::sr;
 use crate::tables::{Mod, Op, Role, value};
 
 /// Lanes of a square; of the number of a lane, what is not its place there; and the bits of both
@@ -24,7 +24,6 @@ const LUT_WITHOUT: u8 = 0x30;
 const LUT_OR: u8 = 0xfc;
 /// Most words that both operands of a read share evenly.
 const MOST_SPREAD: u16 = 4;
-const LANE_NUMBER: &str = "SR_LANEID";
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -151,8 +150,7 @@ impl Quads<'_> {
         self.code.select(scratch, Operand::zero(), one, self.absent.inverted());
         self.store((self.places().0, SCRATCH));
         self.code.put(Op::BMOV_R, &[], &[(Role::D, asking), (Role::B, barrier)]);
-        let number = special_by_name(self.code.f.target(), LANE_NUMBER).unwrap_or(0);
-        self.code.put(Op::S2R, &[], &[(Role::D, scratch), (Role::S, Operand::special(number.into()))]);
+        self.code.put(Op::S2R, &[], &[(Role::D, scratch), (Role::S, Operand::special(sr::LANEID))]);
         let [square, four, bits] = [SQUARE, u32::from(LANES), 0xf].map(|number| self.code.imm(number));
         self.code.and(scratch, scratch, square);
         self.code.shf(&SHF_R_U32_HI, asking, Operand::zero(), scratch, asking);

@@ -5,23 +5,19 @@
 
 use crate::analysis::PassCx;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
-use crate::tables::encoding::special_by_name;
+use crate::tables::encoding::sr;
 use crate::tables::{Op, Prop, Role};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The special register that reads as zero.
-const ZERO: &str = "SRZ";
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
-    let Some(zero) = special_by_name(function.target(), ZERO) else { return };
     for block in function.layout().to_vec() {
-        join(function, block, Operand::special(zero.into()));
+        join(function, block);
     }
 }
 
-fn join(function: &mut Function, block: Block, zero: Operand) {
+fn join(function: &mut Function, block: Block) {
     // The zeros that nothing has read since: place in the block by number of the register.
     let mut open: BTreeMap<u16, (usize, VReg)> = BTreeMap::new();
     let mut insts = function[block].clone();
@@ -48,7 +44,7 @@ fn join(function: &mut Function, block: Block, zero: Operand) {
         let pair = Operand::vector(function.vector(&words));
         let both = function.make(Op::CS2R_64);
         function.set_arg(both, Role::D, pair);
-        function.set_arg(both, Role::S, zero);
+        function.set_arg(both, Role::S, Operand::special(sr::SRZ));
         function[both].line = function[inst].line;
         *place = both;
         gone.insert(first);

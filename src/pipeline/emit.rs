@@ -10,7 +10,7 @@ use super::values::{Value, values};
 use crate::ori::{BankConstants, Block, File, Function, InstId, Kind, Operand, ShaderConstants, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
-use crate::tables::encoding::{Form, special_by_name};
+use crate::tables::encoding::{Form, sr};
 use crate::tables::helpers::Helper;
 use crate::tables::ori::Class;
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -129,7 +129,6 @@ pub fn emit(function: &Function) -> Result<Code, String> {
     let constants = function.attributes().constants.clone().unwrap_or_default();
     let shader_constants = function.attributes().shader_constants.clone().unwrap_or_default();
     let mut code = Code { registers: registers(function), constants, shader_constants, ..Code::default() };
-    let block_z = special_by_name(function.target(), BLOCK_Z).map(u32::from);
     for (place, block) in function.layout().iter().enumerate() {
         let scene = Scene { function, starts: &starts, start: starts[*block], insts: kept(function, place, *block) };
         let first = code.bytes.len() as u64;
@@ -145,7 +144,7 @@ pub fn emit(function: &Function) -> Result<Code, String> {
             code.fixups.extend(fixup.map(|(role, place)| Fixup { at, inst: machine, role, place }));
             code.lines.push(function[*inst].line);
             sites(function, &starts, *inst, at, &mut code);
-            let reads = |arg: &Operand| matches!(arg.kind(), Kind::Special(number) if Some(number) == block_z);
+            let reads = |arg: &Operand| arg.kind() == Kind::Special(sr::CTAID_Z);
             code.block_z |= function.args(*inst).iter().any(reads);
             if forms.len() == PIECE + reuse::AHEAD {
                 finish(&mut forms, &mut words, PIECE, &mut code.bytes);
@@ -203,9 +202,6 @@ fn debug_facts(function: &Function, starts: &SecondaryMap<Block, u64>, total: u6
 
 /// Kinds of operations on mbarriers that complete no phase, as `tables/eiattr.ron` numbers them.
 const INCOMPLETE: [u8; 2] = [2, 4];
-
-/// The special register that has the number of the block in z.
-const BLOCK_Z: &str = "SR_CTAID.Z";
 
 /// Records an instruction that the cubin must list.
 fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, at: u64, code: &mut Code) {

@@ -13,7 +13,7 @@ use super::effects::{Effects, FENCE, Reg, RegTable, arrivals, memory_access};
 use crate::analysis::PassCx;
 use crate::ori::register_changes::Change;
 use crate::ori::{Function, InstId, Kind};
-use crate::tables::encoding::special_text;
+use crate::tables::encoding::special_counts;
 use crate::tables::latency::{Latency, Needed};
 use crate::tables::ori::Class;
 use crate::tables::throughput::{Pipe, Throughput};
@@ -68,14 +68,14 @@ pub fn is_fence(function: &Function, inst: InstId) -> bool {
     is_fixed(function, inst) && !binds && Change::of(function, inst).is_none()
 }
 
-/// Whether an instruction reads a special register that changes over time.
+/// Whether an instruction reads a special register that counts.
 fn reads_clock(function: &Function, inst: InstId) -> bool {
-    let number = match function.arg(inst, Role::S).kind() {
-        Kind::Special(number) if function[inst].op.info().roles.iter().any(|r| r.class == Class::Special) => number,
-        _ => return false,
-    };
-    let text = special_text(function.target(), number as u8);
-    text.is_none_or(|t| t.contains("CLOCK") || t.contains("TIMER") || t.starts_with("SR_PM"))
+    match function.arg(inst, Role::S).kind() {
+        Kind::Special(number) if function[inst].op.info().roles.iter().any(|r| r.class == Class::Special) => {
+            special_counts(function.target(), number as u8)
+        }
+        _ => false,
+    }
 }
 
 /// A node of the dependence graph: the number of unscheduled predecessors, and the successors.

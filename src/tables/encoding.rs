@@ -286,6 +286,11 @@ pub fn special_row_bits(number: u32) -> Option<u32> {
     ROW_BITS.iter().find(|row| u32::from(row.0) == number).map(|row| row.1)
 }
 
+/// Whether a special register counts while a thread runs; one without a name on the target may.
+pub fn special_counts(target: &Target, number: u8) -> bool {
+    SPECIALS.iter().find(|s| s.0 == number && is_on(target, s.1, s.2)).is_none_or(|s| s.4)
+}
+
 /// Text of a special register on a target; `None` if it has no name.
 pub fn special_text(target: &Target, number: u8) -> Option<&'static str> {
     SPECIALS.iter().find(|s| s.0 == number && is_on(target, s.1, s.2)).map(|s| s.3)

@@ -262,12 +262,12 @@ fn specials(model: &Model, text: &mut String) {
     let rows = &model.encoding.specials;
     let _ = writeln!(
         text,
-        "/// Special registers: number, generations, feature, text.\npub static SPECIALS: [(u8, u8, Option<Feature>, &str); {}] = [",
+        "/// Special registers: number, generations, feature, text, whether it counts.\npub static SPECIALS: [(u8, u8, Option<Feature>, &str, bool); {}] = [",
         rows.len()
     );
     for (row, generations, feature) in rows {
         let feature = self::feature(*feature, model);
-        let _ = writeln!(text, "    ({}, {}, {feature}, {:?}),", row.num, on(generations), row.text);
+        let _ = writeln!(text, "    ({}, {}, {feature}, {:?}, {}),", row.num, on(generations), row.text, row.counts);
     }
     text.push_str("];\n");
     let uniform: Vec<u8> = rows.iter().filter(|(row, ..)| row.uniform).map(|(row, ..)| row.num).collect();

@@ -54,6 +54,9 @@ pub struct SpecialRow {
     /// Bits that may differ between the lanes of a warp whose threads are in one row of the block.
     #[serde(default)]
     pub row_bits: Option<u32>,
+    /// Whether it counts while a thread runs, so that a read of it keeps its place.
+    #[serde(default)]
+    pub counts: bool,
     #[serde(default, rename = "if")]
     pub only_if: String,
     pub src: String,
