@@ -179,7 +179,7 @@ fn local_bytes(inst: &Inst, role: Role) -> u32 {
         part @ 1..4 => part.into(),
         _ => {
             let role = inst.op.info().roles.iter().find(|r| r.role == role);
-            role.map_or(0, |role| u32::from(sass::effects::width(inst, role)) * 4)
+            role.map_or(0, |role| u32::from(sass::widths::width(inst, role)) * 4)
         }
     }
 }

@@ -4,7 +4,7 @@
 //! are accessed by kind. An absent operand is `ArgKind::None` and means the role's default. A
 //! modifier with its default value is not stored, so equal meanings are equal values.
 
-use crate::tables::{Mod, Mods, Op, Role, value};
+use crate::tables::{Mod, Mods, Op, Role, Says, value};
 
 /// Largest number of operand roles of an opcode.
 pub const MAX_ARGS: usize = 12;
@@ -207,5 +207,10 @@ impl Inst {
     /// Value of a modifier kind.
     pub fn modifier(&self, kind: Mod) -> u8 {
         self.mods.get(kind)
+    }
+
+    /// What the value of a modifier kind means.
+    pub fn says(&self, kind: Mod, question: Says) -> u8 {
+        kind.says(question, self.modifier(kind))
     }
 }

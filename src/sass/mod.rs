@@ -17,6 +17,7 @@ pub mod liveness;
 mod parse;
 pub mod reuse;
 mod text;
+pub mod widths;
 
 pub use decode::{DecodeError, decode};
 pub use effects::{Access, Effects, Slot};

@@ -7,8 +7,9 @@
 //! value. The rows of tables/encoding say which operands have a slot (`^122` to `^124`). Source:
 //! what ptxas 13.0.88 marks over the corpus on sm_80 to sm_120.
 
-use super::effects::{Effects, width};
+use super::effects::Effects;
 use super::inst::{ArgKind, Inst, RZ};
+use super::widths::width;
 use crate::tables::Prop;
 use crate::tables::encoding::Form;
 use crate::tables::latency::RegFile;

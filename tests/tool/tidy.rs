@@ -248,8 +248,8 @@ const OPCODE_LISTS: [(&str, usize, &str); 18] = [
     ("src/opt/redundant_writes.rs", 1, "the two moves to the uniform file that are the same again"),
     ("src/opt/unroll/mod.rs", 1, "the two pseudo-operations that count as nothing"),
     ("src/opt/wide_forms/mod.rs", 3, "dispatch to the rule of each opcode"),
-    ("src/sass/effects.rs", 13, "the words of each operand, by the modifiers that its opcode has"),
     ("src/sass/flow.rs", 1, "where each opcode of control flow goes"),
+    ("src/sass/widths.rs", 12, "the words of each operand, by the modifiers that its opcode has"),
     ("src/uniform/shader_constants/classes.rs", 3, "the published class of roots that each opcode has"),
     ("src/uniform/rewrite.rs", 1, "two pseudo-operations that are made anew with the same operands"),
 ];
@@ -313,28 +313,64 @@ fn lists_of_opcodes_are_properties_of_their_rows() {
     assert!(wrong.is_empty(), "{hint}:\n{}", wrong.join("\n"));
 }
 
-/// Files outside of `lower`, `legal`, `sim` and `cli` that ask the text of a modifier's value, how
-/// often, and why it means nothing that `tables/ori/values.ron` says.
-const VALUE_TEXTS: [(&str, usize, &str); 1] =
-    [("src/sass/effects.rs", 12, "the numbers in the shapes of products, tensors and textures")];
+/// Folders and files in which printed texts mean something: they read or write them.
+const OF_TEXTS: [&str; 7] = ["lower/", "legal/", "sim/", "cli/", "tables/", "sass/text.rs", "sass/parse.rs"];
+
+/// How often a text asks for what is printed of a modifier or of a special register.
+fn asked_texts(text: &str) -> usize {
+    let squeezed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let calls = squeezed.match_indices(".text(").filter(|(at, call)| {
+        let of = squeezed[..*at].rsplit(|c: char| !c.is_alphanumeric() && c != ':').next().unwrap_or("");
+        let value = squeezed[at + call.len()..].split([')', ';']).next().unwrap_or("");
+        of.starts_with("Mod::") || ["modifier(", "mods.get("].iter().any(|get| value.contains(get))
+    });
+    let special = ["special_text(", "special_by_name("].map(|call| squeezed.matches(call).count());
+    calls.count() + special.iter().sum::<usize>()
+}
 
 #[test]
 fn values_of_modifiers_are_asked_what_they_mean() {
-    let exempt = ["src/lower/", "src/legal/", "src/sim/", "src/cli/"];
-    let asks = |text: &str| {
-        let squeezed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let of_kind =
-            |part: &&str| part.split_once(".text(").is_some_and(|(kind, _)| kind.chars().all(char::is_alphanumeric));
-        squeezed.split("Mod::").skip(1).filter(of_kind).count()
+    let asks = "Mod::Size.text(x) == Mod::Mem .text(y) && Mod::Size.says(z); Mod::E; kind.text(inst.modifier(kind))";
+    assert_eq!(asked_texts(asks), 3);
+    assert_eq!(asked_texts("self.text(token); code.text(at); special_text(target, 1)"), 1);
+    let of_texts = |name: &str| OF_TEXTS.iter().any(|part| name.trim_start_matches("src/").starts_with(part));
+    let files = sources().into_iter().filter(|file| !is_test(&file.0) && !of_texts(&file.0));
+    let wrong: Vec<_> = files.map(|(name, text)| (name, asked_texts(&code(&text)))).filter(|file| file.1 > 0).collect();
+    let hint = "answer by rows of tables/ori/values.ron, or by the constants and columns of special registers";
+    assert!(wrong.is_empty(), "{hint}: {wrong:?}");
+}
+
+/// The name of a row in code.
+fn camel(name: &str) -> String {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('_').filter(|word| !word.is_empty()).map(capital).collect()
+}
+
+#[test]
+fn what_is_asked_of_a_kind_of_modifier_has_rows() {
+    let table = std::fs::read_to_string(root().join("tables/ori/values.ron")).unwrap();
+    let column = |row: &str, name: &str| {
+        row.split_once(&format!("{name}: \"")).and_then(|(_, r)| r.split('"').next().map(camel))
     };
-    assert_eq!(asks("Mod::Size.text(x) == Mod::Mem .text(y) && Mod::Size.says(z); Mod::E"), 2);
-    let files = sources().into_iter().filter(|file| !is_test(&file.0) && file.0.starts_with("src/"));
-    let files = files.filter(|file| !exempt.iter().any(|folder| file.0.starts_with(folder)));
-    let found: Vec<(String, usize)> = files.map(|(name, text)| (name, asks(&code(&text)))).collect();
-    let listed = |name: &str| VALUE_TEXTS.iter().find(|file| file.0 == name).map_or(0, |file| file.1);
-    let wrong: Vec<_> = found.iter().filter(|(name, count)| *count != listed(name)).collect();
-    assert!(wrong.is_empty(), "answer by rows of tables/ori/values.ron: {wrong:?}");
-    assert!(VALUE_TEXTS.iter().all(|file| found.iter().any(|(name, _)| name == file.0)));
+    let answered: std::collections::BTreeSet<(String, String)> =
+        table.lines().filter_map(|row| Some((column(row, "kind")?, column(row, "says")?))).collect();
+    let (mut asked, mut wrong) = (0, Vec::new());
+    for (name, text) in sources() {
+        let squeezed: String = code(&text).chars().filter(|c| !c.is_whitespace()).collect();
+        for part in squeezed.split("Mod::").skip(1) {
+            let ident = |text: &str| text.chars().take_while(|c| c.is_alphanumeric()).collect::<String>();
+            let kind = ident(part);
+            let rest = &part[kind.len()..];
+            // `Mod::Size.says(Says::Bytes, …)` and `inst.says(Mod::Size, Says::Bytes)`.
+            let Some(rest) = rest.strip_prefix(".says(Says::").or(rest.strip_prefix(",Says::")) else { continue };
+            let pair = (kind, ident(rest));
+            asked += 1;
+            if !answered.contains(&pair) {
+                wrong.push(format!("{name}: {pair:?}"));
+            }
+        }
+    }
+    assert!(asked > 0 && wrong.is_empty(), "no rows of tables/ori/values.ron answer this: {wrong:?}");
 }
 
 #[test]
