@@ -3,6 +3,7 @@
 //! [`compile_all`] is the whole flow. The bytes of the cubin depend only on the text and the
 //! options.
 
+use crate::analysis::occupancy::most_registers;
 use crate::cubin::patches::PatchTable;
 use crate::cubin::{self, Cubin};
 use crate::debug;
@@ -532,9 +533,8 @@ fn apply_options(module: &mut ptx::ast::Module, options: &Options) -> Result<(),
 /// Applies the options that limit the registers and threads of a function.
 fn apply_limits(d: &mut ptx::ast::Directives, is_entry: bool, options: &Options) {
     let wins = options.override_directives;
-    // A thread limit together with a block limit determines a register limit, which has
-    // priority over the option.
-    let by_threads = (d.max_threads.or(d.required_threads)).is_some() && d.min_blocks_per_sm.is_some();
+    // A thread limit determines a register limit, which has priority over the option.
+    let by_threads = d.max_threads.or(d.required_threads).is_some();
     if options.max_registers.is_some() && (wins || d.max_registers.is_none() && !by_threads) {
         d.max_registers = options.max_registers;
     }
@@ -673,13 +673,13 @@ fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, targe
         module.functions.values().map(|f| (f.name.as_str(), &*f.directives)).collect();
     let directives = |name: &str| named.get(name).copied();
     for function in lowered.functions.iter_mut().chain(&mut lowered.devices) {
-        let by_blocks = directives(function.function.name()).and_then(|d| {
+        let by_threads = directives(function.function.name()).and_then(|d| {
             function.function.attributes_mut().max_registers = register_limit(d, target);
             function.function.attributes_mut().threads = threads_of(d);
             function.function.attributes_mut().rows = d.required_threads.is_some_and(are_rows);
-            d.min_blocks_per_sm.filter(|_| d.max_registers.is_none() && d.required_threads.or(d.max_threads).is_some())
+            d.required_threads.or(d.max_threads).filter(|_| d.max_registers.is_none())
         });
-        if by_blocks.is_some() {
+        if by_threads.is_some() {
             function.launch.max_registers = function.function.attributes().max_registers.map(|n| n as u16);
         }
         reconfigure(function)?;
@@ -716,18 +716,14 @@ fn reconfigure(function: &mut LoweredFunction) -> Result<(), String> {
     Ok(())
 }
 
-/// The register limit that directives imply. Source: what ptxas 13.0.88 makes of `.maxnreg`, and of
-/// `.maxntid` or `.reqntid` with and without `.minnctapersm`, on three targets: the registers of an
-/// SM divided by the threads of whole warps, in whole allocation units; never less than the calling
-/// convention needs.
+/// The register limit that directives imply: what lets an SM hold as many blocks of as many threads
+/// as they name; never less than the calling convention needs. Source: what ptxas 13.0.88 makes of
+/// `.maxnreg`, and of `.maxntid` or `.reqntid` with and without `.minnctapersm`, on three targets.
 fn register_limit(d: &ptx::ast::Directives, target: &Target) -> Option<u32> {
     let info = target.info()?;
     let mut limit = info.reg_limit.min(d.max_registers.unwrap_or(u32::MAX));
     if let Some(threads) = threads_of(d) {
-        let warps = threads.div_ceil(WARP);
-        let blocks = d.min_blocks_per_sm.unwrap_or(1).max(1);
-        let each = info.reg_file / warps.saturating_mul(WARP).saturating_mul(blocks).max(WARP);
-        limit = limit.min(each / info.reg_unit * info.reg_unit);
+        limit = limit.min(most_registers(info, threads.div_ceil(WARP), d.min_blocks_per_sm.unwrap_or(1)));
     }
     Some(limit.max(info.abi_min))
 }

@@ -6,12 +6,20 @@
 
 use crate::ori::{Convention, Function};
 use crate::tables::Feature;
+use crate::tables::GenerationInfo;
 
 /// Schedulers of an SM, and threads of a warp.
 const SCHEDULERS: i32 = 4;
 const WARP: i32 = 32;
 /// Threads of a block where a kernel does not say: a warp for each scheduler.
 const USUAL: u32 = 128;
+
+/// Most registers of a thread with which an SM holds so many blocks of so many warps: of each
+/// scheduler's registers every warp takes whole units.
+pub fn most_registers(info: &GenerationInfo, warps: u32, blocks: u32) -> u32 {
+    let each = warps.saturating_mul(blocks.max(1)).div_ceil(SCHEDULERS as u32).max(1);
+    info.reg_file / each.saturating_mul((SCHEDULERS * WARP) as u32) / info.reg_unit * info.reg_unit
+}
 
 /// What decides how many blocks of a kernel an SM holds.
 #[derive(Clone, Copy, Debug)]

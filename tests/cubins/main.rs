@@ -5,6 +5,7 @@ mod cubin;
 mod cubin_support;
 mod debug;
 mod initializers;
+mod limits;
 mod lines;
 mod linking;
 mod oracle_attributes;

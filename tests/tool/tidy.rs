@@ -34,6 +34,7 @@ const IMPORTS: [(&str, &[&str]); 35] = [
     (
         "compile",
         &[
+            "analysis",
             "kernel_image",
             "cubin",
             "debug",
