@@ -236,6 +236,8 @@ fn phases(model: &Model) -> Vec<Block> {
             ("seed", row.seed.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")),
             ("category", row.category.clone()),
             ("state", row.state.clone()),
+            ("by", row.by.clone()),
+            ("why", row.why.clone()),
             ("source", row.src.clone()),
         ];
         (row.name.clone(), block(row.name.clone(), &lines))

@@ -4,6 +4,7 @@ use super::arguments::Arguments;
 use super::options::Key;
 use crate::compile::Options;
 use crate::pass::dump::{PassRecord, passes_of};
+use crate::tables::phases::{PhaseInfo, State};
 use crate::tables::{Pass, Phase};
 use std::fmt::Write;
 
@@ -34,13 +35,25 @@ pub fn apply(a: &Arguments, options: &mut Options) -> Result<(), String> {
 pub fn phases(records: &[PassRecord]) -> String {
     let mut text = String::new();
     for phase in Phase::ALL {
-        let state = if phase.info().built { "" } else { "  planned" };
-        let _ = writeln!(text, "{:>3} {}{state}", phase as u16, phase.name());
+        let _ = writeln!(text, "{:>3} {}{}", phase as u16, phase.name(), state(phase.info()));
         for pass in passes_of(phase) {
             let _ = writeln!(text, "      {}", line(pass, records.get(pass as usize)));
         }
     }
     text
+}
+
+/// Who does the work of a phase elsewhere, why nobody does, or what is missing.
+fn state(info: &PhaseInfo) -> String {
+    let (by, why) = (info.by, info.why);
+    match info.state {
+        State::Built if by.is_empty() => String::new(),
+        State::Built => format!("  also done by {by}: {why}"),
+        State::Elsewhere => format!("  done by {by}: {why}"),
+        State::None => format!("  none: {why}"),
+        State::Planned if by.is_empty() => format!("  planned: {why}"),
+        State::Planned => format!("  planned, in part done by {by}: {why}"),
+    }
 }
 
 /// The passes that ran, the longest first.

@@ -123,7 +123,7 @@ pub fn run(
                 return Ok(());
             }
         }
-        if phase.info().built {
+        if phase.info().runs() {
             tell(Event::AfterPhase(phase, cx.function));
         }
     }
@@ -191,7 +191,7 @@ pub fn run_one_as(function: &mut Function, name: &str, options: &Legalization) -
         (None, None) => return Err(format!("no pass and no phase is called `{name}`")),
     };
     if wanted.is_empty() {
-        return Err(format!("phase `{name}` is planned"));
+        return Err(format!("phase `{name}` runs no pass"));
     }
     let control = PassControl::default();
     let mut cx = PassCx::new(function, ENCODER);

@@ -8,8 +8,19 @@ pub struct PhaseInfo {
     /// Value of the progress counter from this phase on.
     pub progress: Option<u8>,
     pub category: &'static str,
-    /// Whether passes run in it, or, for the last phase, words are emitted.
-    pub built: bool,
+    /// Whether passes run in it, or its work is done elsewhere, by nobody, or not yet.
+    pub state: State,
+    /// The passes and steps elsewhere that do its work, or a part of it.
+    pub by: &'static str,
+    /// Why there, why there is no work, or what is missing; empty where passes run and do it all.
+    pub why: &'static str,
+}
+
+impl PhaseInfo {
+    /// Whether passes run in it, or, for `FormatCodeList`, words are encoded.
+    pub fn runs(&self) -> bool {
+        self.state == State::Built
+    }
 }
 
 impl Phase {

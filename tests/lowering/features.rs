@@ -3,6 +3,7 @@
 
 use sassafras::tables::encoding::{FORMS, forms_of};
 use sassafras::tables::legality::{Cell, Verdict};
+use sassafras::tables::phases::State;
 use sassafras::tables::targets::TARGETS;
 use sassafras::tables::{Op, Pass, Phase, Target};
 use std::collections::BTreeSet;
@@ -86,18 +87,18 @@ fn s3_31_dot_products_are_native_from_sm_61_but_for_sm_62() {
     assert!([50, 52, 60, 61, 62, 70, 75, 80, 90, 100, 120].iter().all(|sm| seen.contains(sm)), "{seen:?}");
 }
 
-/// The phases about uniform registers, which are places alone.
+/// The phases about uniform registers, whose work others do, or nobody.
 #[test]
 fn s0_3_the_phases_about_uniform_registers_have_their_names_and_places() {
     let phases = [
-        (11, "ReplaceUniformsWithImm", 12),
-        (27, "AnalyzeUniformsForSpeculation", 30),
-        (74, "ConvertToUniformReg", 86),
-        (86, "InsertPseudoUseDefForConvUR", 101),
+        (11, "ReplaceUniformsWithImm", 12, State::Elsewhere),
+        (27, "AnalyzeUniformsForSpeculation", 30, State::Elsewhere),
+        (74, "ConvertToUniformReg", 86, State::Elsewhere),
+        (86, "InsertPseudoUseDefForConvUR", 101, State::None),
     ];
-    for (number, name, order) in phases {
+    for (number, name, order, state) in phases {
         let phase = Phase::ALL.into_iter().find(|p| p.info().seed.first() == Some(&number)).unwrap();
-        assert_eq!((phase.name(), phase as u16, phase.info().built), (name, order, false));
+        assert_eq!((phase.name(), phase as u16, phase.info().state), (name, order, state));
     }
     let pass = Pass::by_name("uniform_registers").unwrap();
     assert_eq!(pass.info().phase.name(), "OriPropagateVaryingSecond");

@@ -219,7 +219,7 @@ fn s3_1_the_six_phases_have_their_names_and_places() {
     ];
     for (number, name, order) in six {
         let phase = seed(number);
-        assert_eq!((phase.name(), phase as u16, phase.info().built), (name, order, true));
+        assert_eq!((phase.name(), phase as u16, phase.info().runs()), (name, order, true));
     }
 }
 

@@ -166,6 +166,18 @@ fn print_phases_lists_159_phases_and_every_pass_under_its_own() {
     assert_eq!(phases, Phase::ALL.map(Phase::name));
     assert_eq!(phases.len(), 159);
     assert_eq!(passes, Pass::ALL.map(|pass| (pass.info().phase.name(), pass.name())));
+    for start in [
+        " 10 ReportInitialRepresentation  done by dump: --dump-before=check_input prints",
+        " 27 OriPipelining  planned, in part done by unroll pressure_scheduler: ",
+        " 45 ConvertVTGReadWrite  none: graphics: ",
+        " 67 OriLoopFusion  planned: two loops",
+        "114 ScheduleInstructions  also done by pressure_scheduler prepass_scheduler: ",
+    ] {
+        assert!(text.lines().any(|line| line.starts_with(start)), "no line begins with `{start}`");
+    }
+    let mute = |phase: &Phase| text.lines().any(|line| line == format!("{:>3} {}", *phase as u16, phase.name()));
+    let wrong: Vec<Phase> = Phase::ALL.into_iter().filter(|phase| mute(phase) && !phase.info().runs()).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]

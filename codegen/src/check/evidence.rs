@@ -16,6 +16,7 @@ pub fn check(model: &Model, report: &mut Report) {
     sources.extend(model.operands.evidence());
     sources.extend(model.passes.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.phases.iter().map(|r| (r.src.as_str(), r.at)));
+    sources.extend(model.steps.iter().map(|r| (r.src.as_str(), r.at)));
     sources.extend(model.registers.iter().map(|r| (r.src.as_str(), r.at)));
     let elf = &model.elf;
     sources.extend(elf.layouts.iter().map(|r| (r.src.as_str(), r.at)));

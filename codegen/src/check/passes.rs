@@ -1,6 +1,7 @@
 //! Laws of passes: each pass has a phase and each implemented phase a pass; the order satisfies
 //! `requires` and `after`; all words are known.
 
+use super::phases::STATES;
 use crate::model::Model;
 use crate::report::Report;
 use crate::rows::passes::PassRow;
@@ -25,13 +26,10 @@ pub fn check(model: &Model, report: &mut Report) {
         words(row, report);
         match model.phases.iter().find(|phase| phase.name == row.phase) {
             None => report.at("passes", format!("{}: no phase is called `{}`", row.name, row.phase), row.at),
-            Some(phase) if phase.state == "planned" => {
+            Some(phase) if phase.state != "built" && STATES.contains(&phase.state.as_str()) => {
                 let rows = vec![(row.at, "this pass".to_string()), (phase.at, "its phase".to_string())];
-                report.rows(
-                    "passes",
-                    format!("{}: phase `{}` is planned, and runs no pass", row.name, row.phase),
-                    rows,
-                );
+                let text = format!("{}: phase `{}` is not built, and runs no pass", row.name, row.phase);
+                report.rows("passes", text, rows);
             }
             Some(phase) if phase.order < order => {
                 let text = format!("{}: stands behind a pass of a later phase than `{}`", row.name, row.phase);

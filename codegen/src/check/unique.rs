@@ -15,6 +15,7 @@ pub fn check(model: &Model, report: &mut Report) {
     distinct("feature", model.targets.features.iter().map(|f| (f.name.clone(), f.at)), report);
     distinct("phase", model.phases.iter().map(|p| (p.name.clone(), p.at)), report);
     distinct("pass", model.passes.iter().map(|p| (p.name.clone(), p.at)), report);
+    distinct("step", model.steps.iter().map(|s| (s.name.clone(), s.at)), report);
     distinct("phase order", model.phases.iter().map(|p| (p.order.to_string(), p.at)), report);
 }
 

@@ -26,7 +26,7 @@ pub mod throughput;
 
 use crate::report::Report;
 use crate::rows::passes::PassRow;
-use crate::rows::phases::PhaseRow;
+use crate::rows::phases::{PhaseRow, StepRow};
 use crate::rows::registers::KeptRow;
 use crate::source::{Row, Sources};
 
@@ -36,6 +36,7 @@ pub struct Model {
     pub ori: ori::Ori,
     pub operands: operands::Operands,
     pub phases: Vec<Row<PhaseRow>>,
+    pub steps: Vec<Row<StepRow>>,
     pub passes: Vec<Row<PassRow>>,
     pub registers: Vec<Row<KeptRow>>,
     pub elf: elf::Elf,
@@ -60,6 +61,7 @@ impl Model {
         let ori = ori::Ori::load(sources, report);
         let operands = operands::Operands::load(sources, &ori, report);
         let phases = sources.rows("phases.ron", report);
+        let steps = sources.rows("steps.ron", report);
         let passes = sources.rows("passes.ron", report);
         let registers = sources.rows("registers.ron", report);
         let mut elf = elf::Elf::load(sources, report);
@@ -82,6 +84,7 @@ impl Model {
             ori,
             operands,
             phases,
+            steps,
             passes,
             registers,
             elf,

@@ -1,4 +1,4 @@
-//! Rows of `phases.ron`.
+//! Rows of `phases.ron`, and of `steps.ron`: work of the pipeline that is no pass.
 
 use serde::Deserialize;
 
@@ -12,5 +12,17 @@ pub struct PhaseRow {
     pub progress: Option<u8>,
     pub category: String,
     pub state: String,
+    #[serde(default)]
+    pub by: String,
+    #[serde(default)]
+    pub why: String,
+    pub src: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepRow {
+    pub name: String,
+    pub file: String,
     pub src: String,
 }
