@@ -1,5 +1,5 @@
-//! Laws of phases: there are 159, in orders 0 to 158, and each says who does its work, or why nobody
-//! does.
+//! Laws of phases: there are 159, in orders 0 to 158, and each says who does its work, or why
+//! nobody does.
 //!
 //! A phase is `built` (passes run in it), its work is done `elsewhere`, there is `none`, or it is
 //! `planned`, as a whole or in part. Whom a row names is a pass, or a step of `steps.ron`.
