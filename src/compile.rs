@@ -20,6 +20,7 @@ use crate::pipeline::emit;
 use crate::ptx;
 use crate::ptx::ast::{Module, NarrowAddress};
 use crate::references;
+use crate::search::{self, Effort, Found, Voice};
 use crate::shader_info::ShaderInfo;
 use crate::source_lines;
 use crate::tables::elf::RelocRole;
@@ -27,7 +28,7 @@ use crate::tables::helpers::Helper;
 use crate::tables::ptx::{Limit, Space};
 use crate::tables::registers::Changes;
 use crate::tables::targets::{TARGETS, Variant};
-use crate::tables::{Feature, Target};
+use crate::tables::{Feature, Target, Tuning};
 use crate::warnings::remarks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,6 +79,10 @@ pub struct Options {
     pub suppress_debug_info: bool,
     /// Values of the knobs of `tables/knobs.ron`.
     pub knobs: Knobs,
+    /// Values of the tunables of `tables/tunables.ron`.
+    pub tuning: Tuning,
+    /// How long to search for better ones for each function.
+    pub search: Effort,
     /// What the host patches before a launch; without it no cubin asks for that.
     pub shader_info: Option<ShaderInfo>,
     /// Wraps the target's legalization backend; it may omit, replace or add expansions.
@@ -119,6 +124,8 @@ impl Options {
             suppress_debug_info: false,
             warn_double: false,
             knobs: Knobs::default(),
+            tuning: Tuning::default(),
+            search: Effort::default(),
             shader_info: None,
             outer_backend: None,
             verify_ir: false,
@@ -179,6 +186,8 @@ pub struct Output {
     pub diagnostics: Vec<Diagnostic>,
     /// Printed functions, as the dump options request.
     pub dumps: Vec<String>,
+    /// What a search found for each function, in the order of the functions.
+    pub found: Vec<Found>,
     /// Statistics of each pass over all functions, indexed by [`Pass`](crate::tables::Pass).
     pub records: Vec<PassRecord>,
 }
@@ -263,6 +272,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
         constant4_bytes: 0,
         diagnostics,
         dumps: Vec::new(),
+        found: Vec::new(),
         records: Vec::new(),
     };
     if check_only {
@@ -292,23 +302,27 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let whole = options.passes.stop_after.is_none();
     // What the passes did is summed up at once: there may be a million functions.
     let records = Mutex::new(Recorder::new(&dumps));
+    // Nothing is compared where no code is made.
+    let effort = if whole && options.opt_level > 0 { options.search } else { Effort::default() };
+    let effort = effort.shared(lowered.functions.len() + lowered.devices.len(), options.threads);
     let compiled = interprocedural::compile(&mut lowered, options.threads, |function| {
         let (start, mut recorder) = (Instant::now(), Recorder::new(&dumps));
-        let code = function_code(&mut function.function, options, &mut recorder);
+        let (code, found) = searched_code(&mut function.function, options, effort, &mut recorder);
         let changes = if whole { interprocedural::changes(&function.function) } else { Changes::ALL };
         if code.is_ok() {
             function.function.forget_code();
         }
         let own = std::mem::take(&mut recorder.dumps);
         records.lock().unwrap_or_else(PoisonError::into_inner).join(recorder);
-        ((code, start.elapsed(), own), changes)
+        ((code, start.elapsed(), own, found), changes)
     });
     let mut recorder = records.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut codes = Vec::with_capacity(compiled.len());
     let all = lowered.functions.iter().chain(&lowered.devices);
-    for (function, (code, elapsed, own)) in all.zip(compiled) {
+    for (function, (code, elapsed, own, found)) in all.zip(compiled) {
         output.times.insert(function.function.name().to_string(), elapsed);
         recorder.dumps.extend(own);
+        output.found.extend(found);
         match code {
             Ok(code) => codes.push(code),
             Err(message) => errors.push(Diagnostic::fatal(message)),
@@ -633,6 +647,21 @@ fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
         image,
         ..cubin::KeptSection::default()
     }
+}
+
+/// The code of a function with the tuning that a search finds, or that of the options.
+fn searched_code(
+    function: &mut Function,
+    options: &Options,
+    effort: Effort,
+    recorder: &mut Recorder,
+) -> (Result<emit::Code, String>, Option<Found>) {
+    function.attributes_mut().tuning = options.tuning;
+    let unheard = DumpOptions::default();
+    search::run(function, effort, |function, voice| match voice {
+        Voice::Loud => function_code(function, options, recorder),
+        Voice::Quiet => function_code(function, options, &mut Recorder::new(&unheard)),
+    })
 }
 
 /// Runs the passes on a function and encodes it.

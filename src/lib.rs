@@ -86,6 +86,7 @@ pub mod reconverge;
 pub mod references;
 pub mod sass;
 pub mod sched;
+pub mod search;
 pub mod shader_info;
 pub mod sim;
 pub mod source_lines;

@@ -12,7 +12,7 @@ use crate::tables::GenerationInfo;
 const SCHEDULERS: i32 = 4;
 const WARP: i32 = 32;
 /// Threads of a block where a kernel does not say: a warp for each scheduler.
-const USUAL: u32 = 128;
+pub const USUAL: u32 = 128;
 
 /// Most registers of a thread with which an SM holds so many blocks of so many warps: of each
 /// scheduler's registers every warp takes whole units.

@@ -11,12 +11,14 @@ use super::report::{Reporter, resources};
 use crate::compile::{self, Output};
 use crate::debug::{LINES_TOO, OPTIMISED};
 use crate::diag::{Diagnostic, Severity};
+use crate::search::Effort;
 use crate::shader_info::ShaderInfo;
 use crate::tables::Target;
 use crate::tables::elf::ElfTarget;
 use crate::tables::targets::{TARGETS, Variant};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The SM number of `archmin`. Source: ptxas 13.0.88 on every target.
 const ARCH_MIN: u32 = 32;
@@ -306,6 +308,8 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     passes::apply(a, &mut wanted)?;
     wanted.shader_info = a.value(Key::ShaderInfo).map(|path| shader_info(Path::new(path))).transpose()?;
     a.list(Key::Knob).iter().try_for_each(|knob| wanted.knobs.set(knob))?;
+    a.list(Key::Tune).iter().try_for_each(|tunable| wanted.tuning.set(tunable))?;
+    wanted.search = effort(number(Key::SearchSteps), number(Key::Search))?;
     if let Some(level) = number(Key::RegisterLevel).filter(|level| !(0..=10).contains(level)) {
         let text = format!("Value of RegUsageLevel ({level}) is out of valid range {{0..10}}, option will be ignored");
         warnings.push(Diagnostic::note(text));
@@ -318,6 +322,18 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
     }
     check_fast_compile(a)?;
     Ok(wanted)
+}
+
+/// How long to search: `--search-steps`, `--search`, or neither.
+fn effort(steps: Option<i64>, seconds: Option<i64>) -> Result<Effort, String> {
+    let positive = |option: &str, value: i64| {
+        let number = u32::try_from(value).ok().filter(|number| *number > 0);
+        number.ok_or_else(|| format!("Invalid value '{value}' for option '--{option}'"))
+    };
+    let steps = steps.map(|value| positive("search-steps", value)).transpose()?;
+    let time = seconds.map(|value| positive("search", value)).transpose()?;
+    let time = time.map(|seconds| Duration::from_secs(seconds.into()));
+    Ok(Effort { steps: steps.unwrap_or(if time.is_some() { u32::MAX } else { 0 }), time })
 }
 
 /// The file of `--shader-info`. Its mistakes are told with their positions.

@@ -72,6 +72,9 @@ pub enum Key {
     PrintPhases,
     TimePasses,
     Knob,
+    Tune,
+    SearchSteps,
+    Search,
     ShaderInfo,
 }
 
@@ -185,6 +188,9 @@ pub const OPTIONS: &[OptionRow] = &[
     row("verify-ir", "", NONE, Acts(VerifyIr), "Run the verifier after every pass"),
     row("shader-info", "", Text, Acts(ShaderInfo), "Compute what only depends on the launch before it: FILE says which constant bank the host patches"),
     row("knob", "", List, Acts(Knob), "Set knobs: NAME=VALUE, or NUMBER=VALUE (tables/knobs.ron; comma-separated)"),
+    row("tune", "", List, Acts(Tune), "Set tunables: NAME=VALUE (tables/tunables.ron; comma-separated)"),
+    row("search-steps", "", Number, Acts(SearchSteps), "Compile each function up to so many times more with other tunables, and keep the code of the shortest estimate; the same bytes every time"),
+    row("search", "", Number, Acts(Search), "The same for so many seconds, shared by the functions; what is found depends on the machine"),
     row("verify-each", "", NONE, Acts(VerifyIr), "The same: run the verifier after every pass"),
     row("print-phases", "", NONE, Acts(PrintPhases), "Print the 159 phases with the passes of each; with a file, what each pass did"),
     row("time-passes", "", NONE, Acts(TimePasses), "Print the time of each pass, the longest first"),

@@ -5,7 +5,8 @@
 
 use crate::compile::Output;
 use crate::diag::{Diagnostic, Severity};
-use crate::tables::Target;
+use crate::search::Found;
+use crate::tables::{Target, Tuning};
 use crate::tables::targets::Feature;
 
 /// Prints messages about the input files.
@@ -87,4 +88,13 @@ pub fn resources(reporter: &Reporter, output: &Output, target: &Target, object: 
         ));
         time(&f.name);
     }
+    output.found.iter().for_each(|found| reporter.say(&format!("info    : {}", search(found))));
+}
+
+/// What a search found for a function, in a line.
+fn search(found: &Found) -> String {
+    let Found { function, tuning, steps, cycles } = found;
+    let [before, after] = cycles.map(|cycles| cycles.map_or("no code".to_string(), |cycles| cycles.to_string()));
+    let tuning = if *tuning == Tuning::default() { "nothing better".to_string() } else { tuning.to_string() };
+    format!("Search of '{function}': {steps} steps, estimate {before} -> {after} cycles, {tuning}")
 }

@@ -4,6 +4,7 @@
 use super::bank_constants::BankConstants;
 use super::function::{Convention, Rolled};
 use super::shader_constants::ShaderConstants;
+use crate::tables::Tuning;
 use crate::tables::registers::Changes;
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use std::collections::BTreeMap;
 pub struct Attributes {
     /// Whether optional optimizations may run.
     pub optimise: bool,
+    /// Numbers that passes ask for.
+    pub tuning: Tuning,
     /// Whether expansions may call slow paths instead of containing them.
     pub slow_paths: bool,
     /// How control enters and leaves the function.
@@ -58,6 +61,7 @@ impl Default for Attributes {
     fn default() -> Attributes {
         Attributes {
             optimise: true,
+            tuning: Tuning::default(),
             slow_paths: false,
             convention: Convention::Kernel,
             private: false,

@@ -5,9 +5,10 @@
 //! loads are in flight at once and a result does not reuse a register that another load still waits
 //! for. A moved instruction stays after the definitions of its operands, after accesses to its
 //! results, and after memory accesses that may alias; it crosses no branch, call, barrier or other
-//! operation with an effect. Register pressure grows nowhere above [`FREE`], or a [`STEP`] above
-//! its maximum in the function, and of predicates nowhere above [`PREDICATES`]. Linear: an
-//! instruction passes a bounded number of others.
+//! operation with an effect. Register pressure grows nowhere above the tunable `loads`, or
+//! `loads_step` above its maximum in the function: registers come to a launch in steps, and a load
+//! that waits for the register of another one waits for memory. Of predicates nowhere more than
+//! [`PREDICATES`] live. Linear: an instruction passes a bounded number of others.
 
 use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;
@@ -16,20 +17,11 @@ use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, VReg, register_changes};
-use crate::tables::{Op, Prop};
+use crate::tables::{Op, Prop, Tunable};
 use smallvec::SmallVec;
 
-/// Maximum number of instructions that a load, and a constant, moves past.
-const PAST: usize = 64;
+/// Maximum number of instructions that a constant moves past; `loads_past` is that of a load.
 const CONSTANT_PAST: usize = 8;
-/// Registers that may live in any function. Measured on all launches: with 32 production has 1 %
-/// fewer registers, and 0.5 % more estimated cycles (CUB 1.5 %), loads of loops up to twice as many
-/// (stencil27, gemm_simt, const_uniform). It should follow the occupancy of each target.
-const FREE: u32 = 40;
-/// Registers come to a launch in steps. Where more than [`FREE`] live anyway, loads take a step
-/// more: one that waits for the register of another one waits for memory. Measured: production has
-/// 0.2 % more registers; dgemm_reg4x4 45 %, dct8x8_reg 26 %, sgemm_128x128 19 % fewer cycles.
-const STEP: u32 = 8;
 /// Predicates that may live anywhere; one without a register is moved to a general one and back.
 const PREDICATES: u32 = 7;
 /// Registers below the function's limit that this pass leaves unused.
@@ -47,7 +39,9 @@ pub fn run(cx: &mut PassCx) {
 
 /// Moves loads up in blocks in which a warp has equally many registers.
 fn hoist(function: &mut Function, blocks: &[Block], (live, cap): (&Liveness, u32), set: &mut RegSet) {
-    let mut most = FREE;
+    let tuning = function.attributes().tuning;
+    let [free, step, past] = [Tunable::Loads, Tunable::LoadsStep, Tunable::LoadsPast].map(|t| tuning.get(t));
+    let mut most = free;
     let mut lines: Vec<Line> = Vec::new();
     for block in blocks {
         let line = Line::new(function, *block, live, set);
@@ -56,11 +50,11 @@ fn hoist(function: &mut Function, blocks: &[Block], (live, cap): (&Liveness, u32
             lines.push(line);
         }
     }
-    if most > FREE {
-        most = (most + STEP).next_multiple_of(STEP);
+    if most > free && step > 0 {
+        most = (most + step).next_multiple_of(step);
     }
     for mut line in lines {
-        line.choose(function);
+        line.choose(function, past as usize);
         line.hoist([most.min(cap), PREDICATES]);
         function[line.block] = line.insts;
     }
@@ -181,7 +175,7 @@ impl Line {
     /// Selects what moves: loads, the instructions their addresses depend on, constants. A result
     /// that a later copy moves to another register stays after the readers of that register,
     /// because only then can the copy be coalesced.
-    fn choose(&mut self, function: &Function) {
+    fn choose(&mut self, function: &Function, past: usize) {
         let mut wanted: QuickMap<VReg, ()> = QuickMap::default();
         let mut copied: QuickMap<VReg, VReg> = QuickMap::default();
         for at in (0..self.insts.len()).rev() {
@@ -196,7 +190,7 @@ impl Line {
             let feeds = !wanted.is_empty() && t.writes.iter().any(|reg| wanted.contains_key(reg));
             let free = !t.fixed && (t.load || is_free(function, inst));
             if free && (t.load || feeds) {
-                t.past = PAST;
+                t.past = past;
                 wanted.extend(t.reads.iter().map(|reg| (*reg, ())));
             } else if free && t.reads.is_empty() {
                 t.past = CONSTANT_PAST;

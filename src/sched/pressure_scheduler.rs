@@ -2,11 +2,11 @@
 //! by latency where registers are free, and so that fewer general registers live at once where
 //! they are not.
 //!
-//! First it lowers what blocks above [`KEPT`] registers need, by the best of several orders: the
+//! First it lowers what blocks above `lowered` registers need, by the best of several orders: the
 //! need that no block can go below is the limit for all of them, and an order is taken only if it
 //! lowers the block's. What an order needs is what lives at once and what a first fit loses
 //! between tuples (`first_fit`). Then, in every block, results are ready when their readers issue
-//! (`quickest`), as far as [`FREE`] registers or as many as are needed elsewhere allow. A block is
+//! (`quickest`), as far as `order` registers or as many as are needed elsewhere allow. A block is
 //! filled from its end with instructions whose readers all stand: above the limit the one that ends
 //! more ranges than it begins, below it the one that delays no reader.
 //! Nothing crosses a branch, call, barrier or other operation with an effect, nor a memory access
@@ -26,14 +26,9 @@ use crate::analysis::def_use::sets_stack_pointer;
 use crate::analysis::loops::Loops;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Function, InstId, register_changes, table};
-use crate::tables::Prop;
+use crate::tables::{Prop, Tunable};
 use cranelift_entity::SecondaryMap;
 
-/// General registers above which the peak of a block is lowered. 40 gives 0.06 % fewer estimated
-/// cycles and 1 % more registers.
-const KEPT: i32 = 30;
-/// General registers that may live in any function.
-const FREE: i32 = 28;
 /// Registers that no order by latency takes: where few are left, it costs spills.
 const SPARE: i32 = 24;
 /// General registers above which pure instructions may also precede a barrier that they stood
@@ -60,7 +55,9 @@ pub fn run(cx: &mut PassCx) {
 /// Orders blocks in which a warp has equally many registers.
 fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &Loops), scratch: &mut Scratch) {
     let mut above: Vec<(Peaks, Block)> = Vec::new();
-    let (mut most, mut limit) = (FREE, KEPT);
+    let tuning = function.attributes().tuning;
+    let [free, kept] = [Tunable::Order, Tunable::Lowered].map(|tunable| tuning.get(tunable).cast_signed());
+    let (mut most, mut limit) = (free, kept);
     // What the blocks take in the order that they have, and the order in which they came where
     // that is another one.
     let mut known: SecondaryMap<Block, Option<Peaks>> = table(function.block_limit());
@@ -71,7 +68,7 @@ fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &
         known[*block] = Some(old);
         most = most.max(old.needs);
         limit = limit.max(old.last);
-        if old.needs > KEPT {
+        if old.needs > kept {
             above.push((old, *block));
         }
     }
@@ -95,7 +92,7 @@ fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &
         known[plan.block] = None;
     }
     place_predicates(function, blocks, live, scratch, (&mut known, limit));
-    let room = if most > KEPT { limit.min(all) } else { most };
+    let room = if most > kept { limit.min(all) } else { most };
     scratch.regions.clear();
     let mut quickest = Quickest { live, loops, known: &known, came: &came, room };
     quickest.order(function, blocks, scratch);

@@ -3,7 +3,7 @@
 //! Several orders of a block are tried: filled by latency up to the registers that live elsewhere
 //! anyway, with comparisons as they come or only where predicates are free, and the order in which
 //! the block came. In the blocks where most time goes one may take more: what leaves as many blocks
-//! on an SM where it saves a tenth ([`WORTH`]), and fewer where it halves the time ([`FEWER`]).
+//! on an SM where it leaves a share of `worth` at most, and fewer where it leaves `fewer_blocks`.
 //! Uniform registers stay where they were, or enough; a predicate that finds no place costs
 //! [`MOVED`] cycles. Measured on an H200: selective_scan took 41 % less time with four registers
 //! more, lion_i64 14 % less with 25 more.
@@ -17,21 +17,13 @@ use crate::analysis::loops::Loops;
 use crate::analysis::occupancy::Occupancy;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Function, InstId};
-use crate::tables::Prop;
+use crate::tables::{Prop, Tunable};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
 /// How many registers below what is given make a block look at pressure: each is tried, since
 /// loads that wait for a register wait for each other.
 const SLACKS: [i32; 3] = [8, 4, 1];
-/// More registers are taken where they leave at most this share of a block's cycles, and fewer
-/// blocks where they leave at most that share, for each block. Measured on an H200: with fewer
-/// blocks for a tenth, softmax_rows took a third longer and paged_decode_vector a fifth. Registers
-/// that leave as many blocks for two fifths only are 1.3 % fewer, and layer_norm_fwd_f16 took a
-/// fifth longer, layer_norm_bwd_dwdb and paged_decode_vector a fifth less; with fewer blocks for
-/// three quarters only, min_max_all and lion_i64 took a sixth longer.
-const WORTH: (i64, i64) = (9, 10);
-const FEWER: (i64, i64) = (1, 2);
 /// No other order is tried where a block takes at most this multiple of what it must.
 const NEAR: (i64, i64) = (9, 8);
 /// Cycles of a predicate that goes to a register and back.
@@ -71,6 +63,10 @@ struct Rooms {
     wide: i32,
     most: i32,
     occupancy: Option<Occupancy>,
+    /// Most per cent of a block's time that more registers may leave, with as many blocks on an SM
+    /// and with fewer.
+    worth: i64,
+    fewer: i64,
 }
 
 impl Quickest<'_> {
@@ -163,7 +159,10 @@ impl Rooms {
         let occupancy = Occupancy::of(function).filter(|_| hot);
         let wide = occupancy.map_or(tight, |occupancy| occupancy.most(tight + ADDED) - ADDED);
         let wide = wide.min(all).max(tight);
-        Rooms { tight, wide, most: if occupancy.is_some() { all.max(tight) } else { tight }, occupancy }
+        let most = if occupancy.is_some() { all.max(tight) } else { tight };
+        let tuning = function.attributes().tuning;
+        let [worth, fewer] = [Tunable::Worth, Tunable::FewerBlocks].map(|tunable| i64::from(tuning.get(tunable)));
+        Rooms { tight, wide, most, occupancy, worth, fewer }
     }
 
     /// Whether an order that needs so many registers and takes so many cycles is better than the
@@ -174,9 +173,9 @@ impl Rooms {
         }
         let blocks = |needs: i32| self.occupancy.map_or(1, |occupancy| i64::from(occupancy.blocks(needs + ADDED)));
         let enough = if needs <= self.wide {
-            cycles * WORTH.1 <= best * WORTH.0
+            cycles * 100 <= best * self.worth
         } else {
-            cycles * blocks(self.tight) * FEWER.1 <= best * blocks(needs) * FEWER.0
+            cycles * blocks(self.tight) * 100 <= best * blocks(needs) * self.fewer
         };
         needs <= self.most && enough
     }

@@ -26,6 +26,7 @@ pub mod regclass;
 pub mod registers;
 pub mod targets;
 pub mod throughput;
+pub mod tuning;
 
 pub use encoding::sr;
 pub use legal::{Family, Knob, Slot};
@@ -33,4 +34,5 @@ pub use mods::Mods;
 pub use ori::{Mod, Op, Prop, Role, Says, value};
 pub use passes::Pass;
 pub use phases::Phase;
+pub use tuning::{Tunable, Tuning};
 pub use targets::{Backend, Feature, Generation, GenerationInfo, Target, backend};

@@ -2,7 +2,7 @@
 //!
 //! The input is tests/cases/corpus/NAME.ron (`cargo bench --bench cycles -- [--only TEXT] [--sm
 //! sm_90] [--launches] [--disable-pass
-//! NAME]`); both compilers run at -O3 with contraction. Per target it prints the
+//! NAME] [--tune NAME=VALUE] [--search-steps N]`); both compilers run at -O3 with contraction. Per target it prints the
 //! ratio of the total cycles of all launches that both compile and that run, the geometric mean of
 //! the ratios, the reports about our code, the launches that are excluded with the reasons, and the
 //! launches with the worst ratios (`--launches`: all). Exit status 1 if there is a report about our
@@ -13,7 +13,7 @@
 use sassafras::compile::{Options as Compile, compile};
 use sassafras::sim::launch::{Launch, LaunchFile};
 use sassafras::sim::run::{How, Outcome, Shape, run_as};
-use sassafras::tables::Pass;
+use sassafras::tables::{Pass, Tuning};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -29,10 +29,12 @@ struct Options {
     sm: Option<String>,
     launches: bool,
     disabled: Vec<Pass>,
+    tuning: Tuning,
+    steps: u32,
 }
 
 fn options() -> Options {
-    let mut options = Options { only: None, sm: None, launches: false, disabled: Vec::new() };
+    let mut options = Options { only: None, sm: None, launches: false, disabled: Vec::new(), tuning: Tuning::default(), steps: 0 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -42,6 +44,11 @@ fn options() -> Options {
                 let name = words.next().unwrap_or_default();
                 options.disabled.push(Pass::by_name(&name).unwrap_or_else(|| panic!("no pass is called `{name}`")));
             }
+            "--tune" => {
+                let text = words.next().unwrap_or_default();
+                options.tuning.set(&text).unwrap_or_else(|error| panic!("{error}"));
+            }
+            "--search-steps" => options.steps = words.next().and_then(|n| n.parse().ok()).unwrap_or(0),
             "--launches" => options.launches = true,
             _ => {}
         }
@@ -166,6 +173,7 @@ fn main() -> ExitCode {
             }
             let mut how = Compile::new(target);
             how.passes.disabled.clone_from(&options.disabled);
+            (how.tuning, how.search.steps) = (options.tuning, options.steps);
             let ours = compile(&module, &how).ok().map(|output| output.cubin);
             let theirs = theirs(&ptxas, &module, target, scratch.path());
             for launch in launches {

@@ -18,6 +18,7 @@ pub mod ptx;
 pub mod regclass;
 pub mod registers;
 pub mod targets;
+pub mod tuning;
 pub mod unique;
 pub mod values;
 
@@ -33,6 +34,7 @@ pub fn all(model: &Model, report: &mut Report) {
     values::check(model, report);
     phases::check(model, report);
     passes::check(model, report);
+    tuning::check(model, report);
     elf::check(model, report);
     ptx::check(model, report);
     registers::check(model, report);

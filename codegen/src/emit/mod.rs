@@ -21,6 +21,7 @@ pub mod registers;
 mod shared;
 pub mod targets;
 pub mod throughput;
+pub mod tuning;
 
 use crate::model::Model;
 use proc_macro2::{Literal, TokenStream};
@@ -41,6 +42,7 @@ pub fn all(model: &Model) -> Vec<(String, String)> {
         ("phases.rs".into(), pretty(phases::emit(model))),
         ("passes.rs".into(), pretty(passes::emit(model))),
         ("dispatch.rs".into(), pretty(passes::dispatch(model))),
+        ("tuning.rs".into(), pretty(tuning::emit(model))),
         ("registers.rs".into(), pretty(registers::emit(model))),
         ("regclass.rs".into(), pretty(regclass::emit(model))),
         ("ptx.rs".into(), pretty(ptx::emit(model))),

@@ -28,6 +28,7 @@ use crate::report::Report;
 use crate::rows::passes::PassRow;
 use crate::rows::phases::{PhaseRow, StepRow};
 use crate::rows::registers::KeptRow;
+use crate::rows::tuning::TunableRow;
 use crate::source::{Row, Sources};
 
 /// All tables.
@@ -38,6 +39,7 @@ pub struct Model {
     pub phases: Vec<Row<PhaseRow>>,
     pub steps: Vec<Row<StepRow>>,
     pub passes: Vec<Row<PassRow>>,
+    pub tunables: Vec<Row<TunableRow>>,
     pub registers: Vec<Row<KeptRow>>,
     pub elf: elf::Elf,
     pub ptx: ptx::Ptx,
@@ -63,6 +65,7 @@ impl Model {
         let phases = sources.rows("phases.ron", report);
         let steps = sources.rows("steps.ron", report);
         let passes = sources.rows("passes.ron", report);
+        let tunables = sources.rows("tunables.ron", report);
         let registers = sources.rows("registers.ron", report);
         let mut elf = elf::Elf::load(sources, report);
         elf.inherit(&targets);
@@ -86,6 +89,7 @@ impl Model {
             phases,
             steps,
             passes,
+            tunables,
             registers,
             elf,
             ptx,

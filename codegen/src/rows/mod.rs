@@ -19,3 +19,4 @@ pub mod regclass;
 pub mod registers;
 pub mod targets;
 pub mod throughput;
+pub mod tuning;

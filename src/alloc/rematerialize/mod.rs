@@ -6,7 +6,7 @@
 //! text of the instructions alone, and a copy dominates its readers. Where more live, so is what
 //! reads anchors: registers with one definition that live at all readers. Every path from such a
 //! definition to a reader goes through the instruction that is repeated, so the anchor still has
-//! the value that it read. Nothing moves where the pressure is at most [`KEPT`] ([`DEEPER`] for
+//! the value that it read. Nothing moves where the pressure is at most `repeated` (`repeated_in_loops` for
 //! copies inside loops, [`ANCHORED`] and [`ANCHORED_DEEPER`] with anchors), nor below what values
 //! that cannot be repeated need; copies inside loops with anchors are also made where at most
 //! [`FEWER`] registers less let an SM hold more blocks.
@@ -26,18 +26,15 @@ use crate::analysis::occupancy::Occupancy;
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, VReg, table};
+use crate::tables::Tunable;
 use crate::tables::passes::Analysis;
 use crate::tables::registers::Callee;
 use candidates::Candidates;
 use cranelift_entity::SecondaryMap;
 use sweep::{Limits, Sweep};
 
-/// Registers below which nothing is worth an instruction, outside loops and in them. With those
-/// that the allocator adds, 28 are 32, with which every SM holds as many warps as it can: with 32
-/// a third more of 999 kernels of Warp 1.19 were above that.
-const KEPT: u32 = 24;
-const DEEPER: u32 = 28;
-/// The same for what reads registers that live anyway.
+/// Registers below which nothing that reads registers which live anyway is worth an instruction,
+/// outside loops and in them.
 const ANCHORED: u32 = 48;
 const ANCHORED_DEEPER: u32 = 160;
 /// The same where calls destroy registers: fewer leave too few that they do not.
@@ -51,9 +48,9 @@ const MARGIN: u32 = 4;
 pub fn run(cx: &mut PassCx) {
     undefined::run(cx.function);
     cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
-    let mut most = None;
-    if round(cx, Kind::default(), KEPT, &mut most) {
-        round(cx, Kind { deeper: true, ..Kind::default() }, DEEPER, &mut most);
+    let (mut most, [kept, deeper]) = (None, kept(cx.function));
+    if round(cx, Kind::default(), kept, &mut most) {
+        round(cx, Kind { deeper: true, ..Kind::default() }, deeper, &mut most);
     }
     round(cx, Kind { anchored: true, ..Kind::default() }, ANCHORED, &mut most);
     round(cx, Kind { deeper: true, anchored: true, ..Kind::default() }, ANCHORED_DEEPER, &mut most);
@@ -67,7 +64,7 @@ fn more_blocks(cx: &mut PassCx, mut most: Option<u32>) {
     let now = *most.get_or_insert_with(|| peak(cx.function, &live, File::R)) + EXTRA_REGISTERS;
     let blocks = occupancy.blocks(now as i32);
     let fewer = |registers: &u32| occupancy.blocks(*registers as i32) > blocks;
-    let Some(step) = (now.saturating_sub(FEWER).max(KEPT)..now).rev().find(fewer) else { return };
+    let Some(step) = (now.saturating_sub(FEWER).max(kept(cx.function)[0])..now).rev().find(fewer) else { return };
     let wanted = step.saturating_sub(EXTRA_REGISTERS);
     round(cx, Kind { deeper: true, anchored: true, whole: true }, wanted, &mut most);
 }
@@ -94,6 +91,11 @@ struct Kind {
     whole: bool,
 }
 
+/// Registers below which nothing is worth an instruction, outside loops and in them.
+fn kept(function: &Function) -> [u32; 2] {
+    [Tunable::Repeated, Tunable::RepeatedInLoops].map(|tunable| function.attributes().tuning.get(tunable))
+}
+
 /// Registers that may live.
 fn limit(function: &Function, wanted: u32) -> u32 {
     function.attributes().max_registers.map_or(wanted, |most| wanted.min(most.saturating_sub(EXTRA_REGISTERS + MARGIN)))
@@ -108,6 +110,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
         return false;
     }
     let Kind { deeper, anchored, whole } = kind;
+    let [_, in_loops] = kept(cx.function);
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
     let mut ranges = Ranges::from(function, &cfg, &Gone::default(), &live);
@@ -131,7 +134,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bo
         cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
     }
     let through = candidates.all.iter().flat_map(|c| &c.groups).any(|g| g.serves);
-    through && (least.live > DEEPER.min(limit) || least.calls > CALLS)
+    through && (least.live > in_loops.min(limit) || least.calls > CALLS)
 }
 
 /// Most registers of a file that live at once, or general ones across a slow path with those that

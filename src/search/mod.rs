@@ -1,0 +1,144 @@
+//! Search: compiles a function with several tunings and keeps the code that is estimated best.
+//!
+//! A step compiles the function once more with another value of one tunable
+//! (`tables/tunables.ron`); what is better is where the next step starts. The judge is the
+//! simulator's time model on the path that a warp is expected to take (`path`, `judge`). With a
+//! count of steps the same input gives the same bytes; with seconds it depends on the machine.
+//!
+//! Without a search a function is compiled again only where it spills, or cannot be allocated, with
+//! the values that the table has for that; the code that spills least stays.
+
+mod judge;
+mod path;
+
+use crate::ori::Function;
+use crate::pipeline::emit::Code;
+use crate::tables::{Tunable, Tuning};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// How long to search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Most times that a function is compiled with another tuning.
+    pub steps: u32,
+    /// Most time for a function; `None`: as long as there are steps.
+    pub time: Option<Duration>,
+}
+
+impl Effort {
+    /// The effort for each of so many functions, of which so many are compiled at once.
+    pub fn shared(self, functions: usize, threads: usize) -> Effort {
+        let (functions, threads) = (functions.max(1) as u32, threads.clamp(1, functions.max(1)) as u32);
+        Effort { time: self.time.map(|time| time * threads / functions), ..self }
+    }
+}
+
+/// What a search found for a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Name of the function.
+    pub function: String,
+    /// The tuning of its code.
+    pub tuning: Tuning,
+    /// How often it was compiled with another one.
+    pub steps: u32,
+    /// Estimated cycles of a block with the tuning of the options, and with this one; none where it
+    /// could not be compiled.
+    pub cycles: [Option<u64>; 2],
+}
+
+/// Compiles a function with the tuning that is best within the effort. `compile` leaves it in
+/// physical registers; told to be quiet, it keeps no records.
+///
+/// # Errors
+///
+/// Those of `compile` with the tuning of the options, if none can be compiled.
+pub fn run(
+    function: &mut Function,
+    effort: Effort,
+    mut compile: impl FnMut(&mut Function, Voice) -> Result<Code, String>,
+) -> (Result<Code, String>, Option<Found>) {
+    if effort.steps == 0 {
+        return (again_where_it_spills(function, compile), None);
+    }
+    let start = Instant::now();
+    let is_over = |steps: u32| steps >= effort.steps || effort.time.is_some_and(|most| start.elapsed() >= most);
+    let mut trial = |tuning: Tuning| {
+        let mut copy = function.clone();
+        copy.attributes_mut().tuning = tuning;
+        let code = compile(&mut copy, Voice::Quiet).ok()?;
+        judge::score(&copy, &code)
+    };
+    let own = function.attributes().tuning;
+    let first = trial(own);
+    let (mut best, mut tuning, mut steps) = (first, own, 0);
+    let mut tried = BTreeSet::from([own]);
+    let mut since = 0;
+    // Until no other value of any tunable is better.
+    'search: while since < Tunable::ALL.len() {
+        for tunable in Tunable::ALL {
+            let info = tunable.info();
+            since += 1;
+            let values = info.tried.iter().copied().chain([info.default]);
+            for other in values.map(|value| tuning.with(tunable, value)).collect::<Vec<_>>() {
+                if !tried.insert(other) {
+                    continue;
+                }
+                if is_over(steps) {
+                    break 'search;
+                }
+                steps += 1;
+                let score = trial(other);
+                if score.is_some() && (best.is_none() || score < best) {
+                    (best, tuning, since) = (score, other, 0);
+                }
+            }
+        }
+    }
+    function.attributes_mut().tuning = tuning;
+    let code = compile(function, Voice::Loud);
+    let cycles = [first, best].map(|score| score.map(|score| score.block));
+    (code, Some(Found { function: function.name().to_string(), tuning, steps, cycles }))
+}
+
+/// Whether a compilation is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    Quiet,
+    Loud,
+}
+
+/// Compiles a function, and where it spills or fails, again.
+fn again_where_it_spills(
+    function: &mut Function,
+    mut compile: impl FnMut(&mut Function, Voice) -> Result<Code, String>,
+) -> Result<Code, String> {
+    let plain = may_spill(function).then(|| function.clone());
+    let first = compile(function, Voice::Loud);
+    let bytes = |function: &Function| function.attributes().spill_stores + function.attributes().spill_loads;
+    let Some(plain) = plain.filter(|_| first.is_err() || bytes(function) > 0) else { return first };
+    let mut least = if first.is_ok() { bytes(function) } else { u32::MAX };
+    let mut best = None;
+    for tunable in Tunable::ALL {
+        for value in tunable.info().spills {
+            let mut copy = plain.clone();
+            let from = best.as_ref().map_or(plain.attributes().tuning, |best: &(Function, Code)| best.0.attributes().tuning);
+            copy.attributes_mut().tuning = from.with(tunable, *value);
+            let Ok(code) = compile(&mut copy, Voice::Quiet) else { continue };
+            if bytes(&copy) < least {
+                least = bytes(&copy);
+                best = Some((copy, code));
+            }
+        }
+    }
+    let Some((copy, code)) = best else { return first };
+    *function = copy;
+    Ok(code)
+}
+
+/// Whether as many values are computed as a function may have registers: otherwise none is spilled.
+fn may_spill(function: &Function) -> bool {
+    let most = function.attributes().max_registers.or_else(|| function.target().info().map(|info| info.reg_limit));
+    function.attributes().optimise && function.regs().len() as u64 >= u64::from(most.unwrap_or(0))
+}
