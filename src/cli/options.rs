@@ -190,7 +190,7 @@ pub const OPTIONS: &[OptionRow] = &[
     row("knob", "", List, Acts(Knob), "Set knobs: NAME=VALUE, or NUMBER=VALUE (tables/knobs.ron; comma-separated)"),
     row("tune", "", List, Acts(Tune), "Set tunables: NAME=VALUE (tables/tunables.ron; comma-separated)"),
     row("search-steps", "", Number, Acts(SearchSteps), "Compile each function up to so many times more with other tunables, and keep the code of the shortest estimate; the same bytes every time"),
-    row("search", "", Number, Acts(Search), "The same for so many seconds, shared by the functions; what is found depends on the machine"),
+    row("search", "", Number, Acts(Search), "The same for so many seconds, shared by the functions; what is found depends on the clock"),
     row("verify-each", "", NONE, Acts(VerifyIr), "The same: run the verifier after every pass"),
     row("print-phases", "", NONE, Acts(PrintPhases), "Print the 159 phases with the passes of each; with a file, what each pass did"),
     row("time-passes", "", NONE, Acts(TimePasses), "Print the time of each pass, the longest first"),

@@ -9,7 +9,7 @@
 //!   anew in between.
 //! - When: if no more registers begin to live up to there, as sources, than no longer do, as
 //!   results. Readers move before what they read, so a whole chain follows its end. Where more than
-//!   [`MANY`] registers live, also without a loop between, if no register begins to live.
+//!   `crowded` registers live, also without a loop between, if no register begins to live.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure, sets_stack_pointer};
@@ -18,24 +18,21 @@ use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::list_table::ListTable;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, Kind, VReg, table};
-use crate::tables::{Op, Prop};
+use crate::tables::{Op, Prop, Tunable};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// General registers that live at the start of a block to which everything sinks that takes none.
-/// 96 needs 0.2 % more registers, and up to 11 more where a loop has branches.
-const MANY: usize = 48;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
     let live = Liveness::at_start(function, &cfg);
+    let many = function.attributes().tuning.get(Tunable::Crowded) as usize;
     let is_general = |reg: &&VReg| function[**reg].file == File::R;
     let is_crowded = |block: &&Block| {
         let lives = &live.live[**block];
-        lives.len() > MANY && lives.iter().filter(is_general).count() > MANY
+        lives.len() > many && lives.iter().filter(is_general).count() > many
     };
     let crowded: BTreeSet<Block> = cfg.rpo.iter().filter(is_crowded).copied().collect();
     if loops.all.is_empty() && crowded.is_empty() {
@@ -96,7 +93,7 @@ struct Sinker<'a> {
     loops: &'a Loops,
     dominators: &'a Dominators,
     live: Liveness,
-    /// Blocks at whose start more than [`MANY`] registers live.
+    /// Blocks at whose start more registers live than the tunable `crowded` says.
     crowded: BTreeSet<Block>,
 }
 

@@ -17,7 +17,7 @@ use crate::tables::encoding::special_counts;
 use crate::tables::latency::{Latency, Needed};
 use crate::tables::ori::Class;
 use crate::tables::throughput::{Pipe, Throughput};
-use crate::tables::{Prop, Role};
+use crate::tables::{Prop, Role, Tunable};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,8 +26,6 @@ use std::collections::BinaryHeap;
 const COMPARED: usize = 32;
 /// Number of ready instructions to skip because their pipe is busy.
 const PASSED: usize = 8;
-/// Cycles after which a late source read has probably happened.
-const READ: u32 = 10;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -207,6 +205,7 @@ fn graph(
     arrivals(function, insts, &mut effects.iter_mut().collect::<Vec<_>>());
     uses.clear();
     let mut memory = Accesses::new(COMPARED);
+    let late_read = function.attributes().tuning.get(Tunable::LateRead);
     let cycles = |needed: Needed, first: usize, else_: u32| match needed {
         Needed::Cycles(n) => u32::from(n),
         Needed::Scoreboard => {
@@ -241,7 +240,7 @@ fn graph(
             for (reader, r) in uses.readers.iter().filter(|r| r.0 != now) {
                 let class = effects[*reader as usize].reads[*r].class;
                 let needed = latency.write_after_read(access.reg.file(), class, access.class);
-                edge(&mut nodes, *reader, now, cycles(needed, *reader as usize, READ));
+                edge(&mut nodes, *reader, now, cycles(needed, *reader as usize, late_read));
             }
             if !effects[at].guarded {
                 uses.writers.clear();

@@ -3,7 +3,7 @@
 //! A step compiles the function once more with another value of one tunable
 //! (`tables/tunables.ron`); what is better is where the next step starts. The judge is the
 //! simulator's time model on the path that a warp is expected to take (`path`, `judge`). With a
-//! count of steps the same input gives the same bytes; with seconds it depends on the machine.
+//! count of steps the same input gives the same bytes; with seconds it depends on the clock.
 //!
 //! Without a search a function is compiled again only where it spills, or cannot be allocated, with
 //! the values that the table has for that; the code that spills least stays.
@@ -49,7 +49,7 @@ pub struct Found {
 }
 
 /// Compiles a function with the tuning that is best within the effort. `compile` leaves it in
-/// physical registers; told to be quiet, it keeps no records.
+/// physical registers; with a quiet [`Voice`] it keeps no records.
 ///
 /// # Errors
 ///
@@ -74,32 +74,41 @@ pub fn run(
     let first = trial(own);
     let (mut best, mut tuning, mut steps) = (first, own, 0);
     let mut tried = BTreeSet::from([own]);
-    let mut since = 0;
+    let values = values();
     // Until no other value of any tunable is better.
-    'search: while since < Tunable::ALL.len() {
-        for tunable in Tunable::ALL {
-            let info = tunable.info();
-            since += 1;
-            let values = info.tried.iter().copied().chain([info.default]);
-            for other in values.map(|value| tuning.with(tunable, value)).collect::<Vec<_>>() {
-                if !tried.insert(other) {
-                    continue;
-                }
-                if is_over(steps) {
-                    break 'search;
-                }
-                steps += 1;
-                let score = trial(other);
-                if score.is_some() && (best.is_none() || score < best) {
-                    (best, tuning, since) = (score, other, 0);
-                }
+    let mut since = 0;
+    for (tunable, value) in values.iter().cycle() {
+        let other = tuning.with(*tunable, *value);
+        since += 1;
+        if tried.insert(other) {
+            if is_over(steps) {
+                break;
             }
+            steps += 1;
+            let score = trial(other);
+            if score.is_some() && (best.is_none() || score < best) {
+                (best, tuning, since) = (score, other, 0);
+            }
+        }
+        if since == values.len() {
+            break;
         }
     }
     function.attributes_mut().tuning = tuning;
     let code = compile(function, Voice::Loud);
     let cycles = [first, best].map(|score| score.map(|score| score.block));
     (code, Some(Found { function: function.name().to_string(), tuning, steps, cycles }))
+}
+
+/// What is tried, in this order: the first value of each tunable, then the second, and its default
+/// after those of the table.
+fn values() -> Vec<(Tunable, u32)> {
+    let of = |tunable: Tunable, place: usize| {
+        let info = tunable.info();
+        info.tried.iter().chain([&info.default]).nth(place).map(|value| (tunable, *value))
+    };
+    let most = Tunable::ALL.into_iter().map(|tunable| tunable.info().tried.len() + 1).max().unwrap_or(0);
+    (0..most).flat_map(|place| Tunable::ALL.into_iter().filter_map(move |tunable| of(tunable, place))).collect()
 }
 
 /// Whether a compilation is told of.

@@ -113,3 +113,61 @@ fn target(insts: &[Option<Inst>], at: usize, inst: &Inst) -> Option<usize> {
 fn index(offset: u64) -> usize {
     (offset / WORD) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sass::parse;
+    use crate::tables::Target;
+
+    /// The indices on the path through these lines; meetings are `None`.
+    fn path(lines: &[&str]) -> Vec<Option<u32>> {
+        let target = Target::by_name("sm_80").unwrap();
+        let label = |name: &str| name.strip_prefix('L').and_then(|at| at.parse::<u64>().ok()).map(|at| at * WORD);
+        let insts: Vec<Option<Inst>> = lines
+            .iter()
+            .zip(0..)
+            .map(|(line, at)| Some(parse(target, line, at * WORD, Some(&label)).unwrap_or_else(|e| panic!("{e}"))))
+            .collect();
+        let step = |step| if let Step::Issue(at) = step { Some(at) } else { None };
+        of(&insts, &[]).into_iter().map(step).collect()
+    }
+
+    fn count(path: &[Option<u32>], at: u32) -> usize {
+        path.iter().filter(|step| **step == Some(at)).count()
+    }
+
+    #[test]
+    fn loops_turn_and_arms_alternate() {
+        // 0: a guard of the kernel; 1..=5: a loop with an arm at 3; 6: a barrier.
+        let way = path(&[
+            "@P0 BRA `(L8)",
+            "NOP",
+            "@P1 BRA `(L4)",
+            "NOP",
+            "NOP",
+            "@P2 BRA `(L1)",
+            "BAR.SYNC.DEFER_BLOCKING 0x0",
+            "NOP",
+            "EXIT",
+            "BRA `(L9)",
+        ]);
+        assert_eq!(count(&way, 1), TURNS as usize);
+        assert_eq!((count(&way, 3), count(&way, 4)), (TURNS as usize / 2, TURNS as usize));
+        assert_eq!(way[way.len() - 4..], [Some(6), None, Some(7), Some(8)]);
+    }
+
+    #[test]
+    fn a_loop_that_tests_first_and_one_inside_another() {
+        // 0..=5: a loop that 1 leaves; 2..=3: one inside it.
+        let way = path(&["NOP", "@P0 BRA `(L5)", "NOP", "@P1 BRA `(L2)", "BRA `(L0)", "EXIT"]);
+        assert_eq!(count(&way, 0), TURNS as usize);
+        assert_eq!(count(&way, 2), TURNS as usize * (TURNS as usize - 1));
+        assert_eq!(way.last(), Some(&Some(5)));
+    }
+
+    #[test]
+    fn an_endless_loop_ends() {
+        assert_eq!(path(&["NOP", "BRA `(L0)"]).len(), MOST);
+    }
+}

@@ -6,6 +6,7 @@ mod determinism;
 mod options;
 mod reports;
 mod resources;
+mod search;
 mod shader_info;
 mod tidy;
 

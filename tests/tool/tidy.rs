@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each folder of `src/`, the folders it may import. A folder may always import itself.
-const IMPORTS: [(&str, &[&str]); 35] = [
+const IMPORTS: [(&str, &[&str]); 36] = [
     ("tables", &[]),
     ("diag", &[]),
     ("ptx", &["tables", "diag"]),
@@ -48,6 +48,7 @@ const IMPORTS: [(&str, &[&str]); 35] = [
             "pipeline",
             "ptx",
             "references",
+            "search",
             "warnings",
             "shader_info",
             "source_lines",
@@ -56,6 +57,7 @@ const IMPORTS: [(&str, &[&str]); 35] = [
         ],
     ),
     ("references", &["cubin", "ptx", "tables"]),
+    ("search", &["analysis", "ori", "pipeline", "sass", "sim", "tables"]),
     ("shader_info", &["diag"]),
     ("threads", &[]),
     ("warnings", &["diag", "lower", "ptx", "tables"]),
@@ -75,6 +77,7 @@ const IMPORTS: [(&str, &[&str]); 35] = [
             "helper",
             "pass",
             "sass",
+            "search",
             "shader_info",
             "sim",
             "tables",

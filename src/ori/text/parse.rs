@@ -185,6 +185,10 @@ impl Parser {
             function.attributes_mut().shader_constants = Some(patched);
             return Ok(());
         }
+        if let Some(list) = word.strip_prefix("tuned=") {
+            let tuning = &mut function.attributes_mut().tuning;
+            return list.split(',').try_for_each(|one| tuning.set(one));
+        }
         if let Some((name, number)) = word.split_once('=') {
             let number: u32 = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
             match name {

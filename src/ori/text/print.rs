@@ -3,7 +3,7 @@
 use super::FILES;
 use crate::ori::function::{Block, ControlWord, Convention, Function, InstId, Symbol, VReg};
 use crate::ori::operand::{Kind, Operand};
-use crate::tables::Op;
+use crate::tables::{Op, Tuning};
 use crate::tables::registers::Changes;
 use cranelift_entity::EntityRef;
 use std::fmt::Write;
@@ -92,6 +92,9 @@ fn attributes(function: &Function, out: &mut String) {
         constants.values.iter().for_each(|value| {
             let _ = write!(out, ",{value:#x}");
         });
+    }
+    if function.attributes().tuning != Tuning::default() {
+        let _ = write!(out, " tuned={}", function.attributes().tuning.to_string().replace(' ', ","));
     }
     if let Some(patched) = &function.attributes().shader_constants {
         let _ = write!(out, " patched={patched}");
