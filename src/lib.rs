@@ -56,9 +56,9 @@
 //!
 //! [`sim`] checks results: it interprets PTX and simulates SASS on the CPU. It shares the front
 //! end, the decoder of [`sass`], the reader of [`cubin`] and the tables with the compiler, and no
-//! code that transforms programs. [`bisect`] finds the pass that breaks a function, [`compare`]
-//! shows the code of two cubins side by side, [`gpu`] runs cubins on a GPU, and [`cli`] is the
-//! command line in the words of ptxas.
+//! code that transforms programs. [`search`] asks its time model which of several tunings is best,
+//! [`bisect`] finds the pass that breaks a function, [`compare`] shows the code of two cubins side
+//! by side, [`gpu`] runs cubins on a GPU, and [`cli`] is the command line in the words of ptxas.
 
 pub mod alloc;
 pub mod analysis;

@@ -7,6 +7,15 @@
 //! bank 2 capacity 256     # bytes of each kernel's bank that the host patches
 //! kernel scale            # only this kernel; without such a line every kernel
 //! ```
+//!
+//! What a kernel computes of its parameters, of the sizes of the launch and of numbers alone, with
+//! at least three uses (one in a loop counts ten times), becomes a word of that bank: a product of
+//! two sizes, a quotient, a row's address. The cubin has a section `.sassafras.patch.KERNEL` with a
+//! program for each word (`cubin::patches` has its bytes). `sassafras run` evaluates it; another
+//! host calls `sassafras_patch` of `src/sim/patches.c` and puts the words in
+//! `.nv.constant2.KERNEL` before the driver loads the cubin, as
+//! [`patched`](crate::sim::patches::patched) does. A cubin whose words nobody patched computes with
+//! zeros. Without the option nothing of this is there.
 
 use crate::diag::{Diagnostic, Pos};
 

@@ -6,8 +6,8 @@
 use crate::compile::Output;
 use crate::diag::{Diagnostic, Severity};
 use crate::search::Found;
-use crate::tables::{Target, Tuning};
 use crate::tables::targets::Feature;
+use crate::tables::{Target, Tuning};
 
 /// Prints messages about the input files.
 pub struct Reporter {

@@ -16,7 +16,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// What the help says of arguments.
+const ARGUMENTS: &str = "Arguments of the kernel:
+  u32:5 s32:-1 u64:7 s64:-7 f32:2.5 f64:2.5     numbers
+  in:PATH out:PATH:BYTES inout:PATH[:OUT]       buffers
+  struct:u64:7,f32:2.5,pad:4,at:0:16            a structure by value; at:0:16 is the address of byte
+                                                16 of argument 0
+  memory:in:PATH                                a buffer that is no parameter, before what points to it
+  texture:PATH,f32,2d,sizes=64x32               a texture by handle; surface: and sampler: likewise
+Exit status 0: no report but notes.";
+
 #[derive(clap::Args)]
+#[command(after_help = ARGUMENTS)]
 pub struct Options {
     /// A cubin, or a PTX file
     file: PathBuf,

@@ -62,5 +62,7 @@ fn cycles(steps: &[Step], warps: usize, costs: &[Option<Cost>]) -> u64 {
 
 /// The words of code.
 fn words(code: &Code) -> impl Iterator<Item = u128> {
-    code.bytes.chunks_exact(WORD as usize).map(|word| word.iter().rev().fold(0, |all, byte| all << 8 | u128::from(*byte)))
+    code.bytes
+        .chunks_exact(WORD as usize)
+        .map(|word| word.iter().rev().fold(0, |all, byte| all << 8 | u128::from(*byte)))
 }

@@ -4,9 +4,6 @@
 //! (`tables/tunables.ron`); what is better is where the next step starts. The judge is the
 //! simulator's time model on the path that a warp is expected to take (`path`, `judge`). With a
 //! count of steps the same input gives the same bytes; with seconds it depends on the clock.
-//!
-//! Without a search a function is compiled again only where it spills, or cannot be allocated, with
-//! the values that the table has for that; the code that spills least stays.
 
 mod judge;
 mod path;
@@ -60,7 +57,7 @@ pub fn run(
     mut compile: impl FnMut(&mut Function, Voice) -> Result<Code, String>,
 ) -> (Result<Code, String>, Option<Found>) {
     if effort.steps == 0 {
-        return (again_where_it_spills(function, compile), None);
+        return (compile(function, Voice::Loud), None);
     }
     let start = Instant::now();
     let is_over = |steps: u32| steps >= effort.steps || effort.time.is_some_and(|most| start.elapsed() >= most);
@@ -116,38 +113,4 @@ fn values() -> Vec<(Tunable, u32)> {
 pub enum Voice {
     Quiet,
     Loud,
-}
-
-/// Compiles a function, and where it spills or fails, again.
-fn again_where_it_spills(
-    function: &mut Function,
-    mut compile: impl FnMut(&mut Function, Voice) -> Result<Code, String>,
-) -> Result<Code, String> {
-    let plain = may_spill(function).then(|| function.clone());
-    let first = compile(function, Voice::Loud);
-    let bytes = |function: &Function| function.attributes().spill_stores + function.attributes().spill_loads;
-    let Some(plain) = plain.filter(|_| first.is_err() || bytes(function) > 0) else { return first };
-    let mut least = if first.is_ok() { bytes(function) } else { u32::MAX };
-    let mut best = None;
-    for tunable in Tunable::ALL {
-        for value in tunable.info().spills {
-            let mut copy = plain.clone();
-            let from = best.as_ref().map_or(plain.attributes().tuning, |best: &(Function, Code)| best.0.attributes().tuning);
-            copy.attributes_mut().tuning = from.with(tunable, *value);
-            let Ok(code) = compile(&mut copy, Voice::Quiet) else { continue };
-            if bytes(&copy) < least {
-                least = bytes(&copy);
-                best = Some((copy, code));
-            }
-        }
-    }
-    let Some((copy, code)) = best else { return first };
-    *function = copy;
-    Ok(code)
-}
-
-/// Whether as many values are computed as a function may have registers: otherwise none is spilled.
-fn may_spill(function: &Function) -> bool {
-    let most = function.attributes().max_registers.or_else(|| function.target().info().map(|info| info.reg_limit));
-    function.attributes().optimise && function.regs().len() as u64 >= u64::from(most.unwrap_or(0))
 }

@@ -66,7 +66,8 @@ impl Walk<'_> {
 
     /// Whether a branch is taken.
     fn takes(&mut self, at: usize, target: usize, always: bool) -> bool {
-        let around = self.loops.iter().filter(|(from, to)| (*from..=*to).contains(&at)).min_by_key(|(from, to)| to - from);
+        let around =
+            self.loops.iter().filter(|(from, to)| (*from..=*to).contains(&at)).min_by_key(|(from, to)| to - from);
         let leaves = around.is_some_and(|(from, to)| !(*from..=*to).contains(&target));
         self.visits[at] += 1;
         let taken = if target <= at {

@@ -34,5 +34,5 @@ pub use mods::Mods;
 pub use ori::{Mod, Op, Prop, Role, Says, value};
 pub use passes::Pass;
 pub use phases::Phase;
-pub use tuning::{Tunable, Tuning};
 pub use targets::{Backend, Feature, Generation, GenerationInfo, Target, backend};
+pub use tuning::{Tunable, Tuning};

@@ -8,8 +8,6 @@ pub struct TunableInfo {
     pub default: u32,
     /// Values that a search tries, in this order.
     pub tried: &'static [u32],
-    /// Values that are tried where a function spills.
-    pub spills: &'static [u32],
     /// What it decides.
     pub what: &'static str,
 }

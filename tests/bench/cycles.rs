@@ -34,7 +34,8 @@ struct Options {
 }
 
 fn options() -> Options {
-    let mut options = Options { only: None, sm: None, launches: false, disabled: Vec::new(), tuning: Tuning::default(), steps: 0 };
+    let mut options =
+        Options { only: None, sm: None, launches: false, disabled: Vec::new(), tuning: Tuning::default(), steps: 0 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {

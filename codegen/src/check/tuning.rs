@@ -1,5 +1,5 @@
-//! Laws of tunables: each belongs to a pass that may be left out or reorders, has a name of its own
-//! and a sentence, and nothing is tried twice, nor what it is anyway.
+//! Laws of tunables: each belongs to a pass, has a name of its own and a sentence, and nothing is
+//! tried twice, nor what it is anyway.
 
 use super::unique::distinct;
 use crate::model::Model;
@@ -16,11 +16,9 @@ pub fn check(model: &Model, report: &mut Report) {
         if row.what.trim().is_empty() {
             report.at("tunables", format!("{}: does not say what it decides", row.name), row.at);
         }
-        for (column, values) in [("tried", &row.tried), ("spills", &row.spills)] {
-            let mut seen = BTreeSet::from([row.default]);
-            for value in values.iter().filter(|value| !seen.insert(**value)) {
-                report.at("tunables", format!("{}: {column}: {value} again, or the default", row.name), row.at);
-            }
+        let mut seen = BTreeSet::from([row.default]);
+        for value in row.tried.iter().filter(|value| !seen.insert(**value)) {
+            report.at("tunables", format!("{}: tried: {value} again, or the default", row.name), row.at);
         }
     }
 }

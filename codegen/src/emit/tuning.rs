@@ -11,12 +11,9 @@ pub fn emit(model: &Model) -> TokenStream {
     let tunable = plain_enum("Tunable", "A number in a pass that a search may change.", &names);
     let infos = model.tunables.iter().map(|row| {
         let (pass, what) = (&row.pass, &row.what);
-        let numbers = |values: &[u32]| values.iter().map(|n| Literal::u32_unsuffixed(*n)).collect::<Vec<_>>();
-        let (default, tried, spills) =
-            (Literal::u32_unsuffixed(row.default), numbers(&row.tried), numbers(&row.spills));
-        quote! {
-            TunableInfo { pass: #pass, default: #default, tried: &[#(#tried),*], spills: &[#(#spills),*], what: #what }
-        }
+        let tried = row.tried.iter().map(|n| Literal::u32_unsuffixed(*n));
+        let default = Literal::u32_unsuffixed(row.default);
+        quote! { TunableInfo { pass: #pass, default: #default, tried: &[#(#tried),*], what: #what } }
     });
     let count = names.len();
     quote! {

@@ -9,7 +9,6 @@ pub struct TunableRow {
     pub pass: String,
     pub default: u32,
     pub tried: Vec<u32>,
-    pub spills: Vec<u32>,
     pub what: String,
     pub src: String,
 }

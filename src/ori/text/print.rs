@@ -3,8 +3,8 @@
 use super::FILES;
 use crate::ori::function::{Block, ControlWord, Convention, Function, InstId, Symbol, VReg};
 use crate::ori::operand::{Kind, Operand};
-use crate::tables::{Op, Tuning};
 use crate::tables::registers::Changes;
+use crate::tables::{Op, Tuning};
 use cranelift_entity::EntityRef;
 use std::fmt::Write;
 
