@@ -1,14 +1,14 @@
 //! Estimated cycles of our code and of ptxas's, over the launches of the corpus.
 //!
 //! The input is tests/cases/corpus/NAME.ron (`cargo bench --bench cycles -- [--only TEXT] [--sm
-//! sm_90] [--launches] [--disable-pass
-//! NAME] [--tune NAME=VALUE] [--search-steps N]`); both compilers run at -O3 with contraction. Per
-//! target it prints the ratio of the total cycles of all launches that both compile and that run, the geometric mean of
-//! the ratios, the reports about our code, the launches that are excluded with the reasons, and the
-//! launches with the worst ratios (`--launches`: all). Exit status 1 if there is a report about our
-//! code, the budget is missed, a launch fails only with our code, or nothing was compared. The
-//! estimate is that of `sassafras run` (one block on a multiprocessor, the longest of a launch);
-//! its rows are frozen (`tests/sass/estimate.rs`).
+//! sm_90] [--launches] [--disable-pass NAME] [--tune NAME=VALUE] [--search-steps N]`); both
+//! compilers run at -O3 with contraction. Per target it prints the ratio of the total cycles of all
+//! launches that both compile and that run, the geometric mean of the ratios, the reports about our
+//! code, the launches that are excluded with the reasons, and the launches with the worst ratios
+//! (`--launches`: all). Exit status 1 if there is a report about our code, the budget is missed, a
+//! launch fails only with our code, or nothing was compared. The estimate is that of `sassafras
+//! run` (one block on a multiprocessor, the longest of a launch); its rows are frozen
+//! (`tests/sass/estimate.rs`).
 
 use sassafras::compile::{Options as Compile, compile};
 use sassafras::sim::launch::{Launch, LaunchFile};
