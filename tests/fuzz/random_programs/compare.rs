@@ -14,6 +14,7 @@ use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::ArgValue;
 use sassafras::sim::ptx;
 use sassafras::sim::run::{How, Shape, run_as};
+use sassafras::tables::{Pass, Tunable};
 
 /// Doubles among the results: first byte and how many.
 const DOUBLES: (usize, usize) = (RESULTS + 144, 6);
@@ -73,7 +74,38 @@ pub fn case(seed: u64) -> Case {
         ways[one].checked = true;
         ways[one].options.verify_ir = true;
     }
+    let one = random.below(ways.len());
+    vary(&mut ways[one].options, &mut random);
     Case { target, ways }
+}
+
+/// Of eight programs one gets other values of tunables, and one does without some optional passes.
+fn vary(options: &mut Options, random: &mut Random) {
+    match random.below(8) {
+        0 => {
+            for tunable in Tunable::ALL {
+                let tried = tunable.info().tried;
+                if random.below(2) == 0 {
+                    options.tuning = options.tuning.with(tunable, tried[random.below(tried.len())]);
+                }
+            }
+        }
+        1 => {
+            let optional = Pass::ALL.into_iter().filter(|pass| pass.info().optional);
+            options.passes.disabled = optional.filter(|_| random.below(6) == 0).collect();
+        }
+        _ => {}
+    }
+}
+
+/// How a program is compiled, as the command line says it.
+fn command(options: &Options) -> String {
+    let Options { target, opt_level, max_registers, tuning, passes, .. } = options;
+    let disabled: Vec<&str> = passes.disabled.iter().map(|pass| pass.name()).collect();
+    let more = if disabled.is_empty() { String::new() } else { format!(" --disable-pass {}", disabled.join(",")) };
+    let tuned = tuning.to_string().replace(' ', ",");
+    let tuned = if tuned.is_empty() { tuned } else { format!(" --tune {tuned}") };
+    format!("-arch {target} -O{opt_level} --maxrregcount {max_registers:?}{tuned}{more}")
 }
 
 /// Initial contents of a buffer.
@@ -130,8 +162,8 @@ pub fn executed(program: &Program, way: &Way, input: &[u8]) -> Result<Option<Vec
 }
 
 fn executed_text(text: &str, shape: Shape, way: &Way, input: &[u8]) -> Result<Option<Vec<u8>>, String> {
-    let Options { target, opt_level, max_registers, .. } = &way.options;
-    let how = format!("-arch {target} -O{opt_level} --maxrregcount {max_registers:?} jitter {:?}", way.jitter);
+    let max_registers = way.options.max_registers;
+    let how = format!("{} jitter {:?}", command(&way.options), way.jitter);
     let output = match compile(text, &way.options) {
         Ok(output) => output,
         Err(d) if max_registers.is_some() && text.contains("mma") && d[0].message.contains(TOO_MANY) => {
@@ -173,8 +205,7 @@ pub fn judged_texts(
             continue;
         };
         if let Some(difference) = difference(program, way, &mine, &right) {
-            let Options { target, opt_level, max_registers, .. } = &way.options;
-            return Err((n, format!("-arch {target} -O{opt_level} --maxrregcount {max_registers:?}: {difference}")));
+            return Err((n, format!("{}: {difference}", command(&way.options))));
         }
     }
     Ok(refused)
