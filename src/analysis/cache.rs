@@ -47,6 +47,8 @@ pub struct PassCx<'a> {
     /// Convergent operations that the pass moved out of loops whose lanes stay together; for the
     /// verifier.
     pub hoisted: Vec<InstId>,
+    /// Convergent operations that the last pass wrote for the lanes that are together there.
+    pub asked: Vec<InstId>,
     /// Whether the pass found nothing to do, so that all cached analyses remain valid.
     pub unchanged: bool,
     /// Whether nothing has changed since dead code was eliminated.
@@ -71,6 +73,7 @@ impl<'a> PassCx<'a> {
             encoder,
             decided: Vec::new(),
             hoisted: Vec::new(),
+            asked: Vec::new(),
             unchanged: false,
             swept: false,
             sweeps: false,

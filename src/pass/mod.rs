@@ -136,6 +136,7 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
     let conditions = control.verify.then(|| verify::convergent_conditions(cx.function));
     cx.decided.clear();
     cx.hoisted.clear();
+    cx.asked.clear();
     (cx.unchanged, cx.sweeps) = (false, false);
     let start = Instant::now();
     cx.function.list_registers();
@@ -160,7 +161,8 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
         errors.extend(verify::verify(cx.function));
         let now = verify::convergent_conditions(cx.function);
         if cx.decided.is_empty() || verify::ends(cx.function) {
-            errors.extend(verify::compare_conditions(cx.function, &conditions, &now, &cx.decided, &cx.hoisted));
+            let changes = verify::Changes { decided: &cx.decided, hoisted: &cx.hoisted, asked: &cx.asked };
+            errors.extend(verify::compare_conditions(cx.function, &conditions, &now, changes));
         }
     }
     if errors.is_empty() {

@@ -54,16 +54,26 @@ fn is_program_convergent(function: &Function, inst: InstId) -> bool {
         && (op != Op::GMMA || function.arg(inst, crate::tables::Role::D).as_vector().is_some())
 }
 
-/// Convergent operations that were added or removed, or whose control conditions changed. Branches
-/// that constants `decided` are conditions no longer, and what only they led to may be gone; what
-/// was `hoisted` out of loops has lost conditions, and got none. What is `droppable` may be gone,
-/// and a read by squares of lanes is, where it is written in full.
+/// What a pass says of the convergent operations that it changed.
+#[derive(Clone, Copy)]
+pub struct Changes<'a> {
+    /// Branches that constants decided: they are conditions no longer, and what only they led to
+    /// may be gone.
+    pub decided: &'a [InstId],
+    /// What it hoisted out of loops: it has lost conditions, and got none.
+    pub hoisted: &'a [InstId],
+    /// What it wrote for the lanes that are together there.
+    pub asked: &'a [InstId],
+}
+
+/// Convergent operations that were added or removed, or whose control conditions changed, but for
+/// what the pass says. What is `droppable` may be gone, and a read by squares of lanes is, where it
+/// is written in full.
 pub fn compare_conditions(
     function: &Function,
     before: &BTreeMap<InstId, BTreeSet<InstId>>,
     after: &BTreeMap<InstId, BTreeSet<InstId>>,
-    decided: &[InstId],
-    hoisted: &[InstId],
+    Changes { decided, hoisted, asked }: Changes,
 ) -> Vec<String> {
     let mut errors = Vec::new();
     let written = |inst: &InstId| function[*inst].op == Op::TEX_QUADS && !after.contains_key(inst);
@@ -81,7 +91,7 @@ pub fn compare_conditions(
         }
     }
     let part = |inst: &InstId| squares && function[*inst].op.has(Prop::ReadsSquares);
-    let new = after.keys().filter(|i| !before.contains_key(i) && !part(i));
+    let new = after.keys().filter(|i| !before.contains_key(i) && !part(i) && !asked.contains(i));
     errors.extend(new.map(|i| format!("{i}: a new convergent operation")));
     errors
 }

@@ -1814,6 +1814,50 @@ def flags_of_loops():
     return [launch("flags_of_loops", 1, 32, [OUT("u32", out)])]
 
 
+def uniform_atomics():
+    def outcome(blocks, threads, addend, some):
+        out = [0] * (19 + threads)
+        out[6] = 2**32 - 1
+        lanes = range(threads)
+        words = [(t * 77 + addend) % 2**32 for t in lanes]
+        all_words, odd = words * blocks, [t for t in lanes if t % 2 == 1]
+        out[0] = (3 + 1) * threads * blocks
+        out[1] = addend * threads * blocks
+        out[2] = sum(all_words)
+        out[3] = -5
+        out[4] = max(words)
+        out[5] = max(signed(addend), 0)
+        for t in lanes:
+            out[6] &= t | 0xff00ff00
+            out[7] |= words[t]
+        for word in all_words:
+            out[8] ^= word
+            out[9] ^= addend
+        out[10] = len(odd) * blocks
+        out[11] = sum(words[t] for t in odd) * blocks
+        taken = min(some, threads)
+        out[12] = addend * taken * blocks
+        out[13] = 5 * sum(addend * n for n in range(taken * blocks)) + blocks * sum(2 * n for n in range(taken))
+        out[14] = 7 * blocks * sum(t % 4 + 1 for t in lanes)
+        out[15] = 2 * taken * blocks
+        out[16] = sum(lanes) * blocks
+        out[17] = threads * blocks
+        out[18] = int.from_bytes(struct.pack("<f", sum(lanes) * blocks), "little")
+        for t in lanes:
+            out[19 + t] = addend * blocks
+        return [unsigned(word % 2**32) for word in out]
+
+    cases = [(1, 64, 9, 20), (2, 50, 1, 64), (3, 33, 2**31 + 5, 0), (1, 1, 4, 1), (2, 96, 2**32 - 3, 41)]
+    before = lambda threads: [2**32 - 1 if at == 6 else 0 for at in range(19 + threads)]
+    return [
+        launch(
+            "uniform_atomics", blocks, threads,
+            [INOUT("u32", before(threads), outcome(blocks, threads, addend, some)), scalar("u32", addend), scalar("u32", some)],
+        )
+        for blocks, threads, addend, some in cases
+    ]
+
+
 def uniform_branches():
     def outcome(first, last, low, high, half):
         words = list(range(64))
@@ -2386,7 +2430,7 @@ KERNELS = [
     cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
     funnel_sums, packed_integers, packed_singles, redux_floats, return_if,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
-    parameterised_names, flags_of_loops, uniform_branches, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
+    parameterised_names, flags_of_loops, uniform_atomics, uniform_branches, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,
     volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
