@@ -1,5 +1,5 @@
-//! Pass `uniform_atomics` (phase OptimizeUniformAtomic): one lane does for all what each would do at
-//! the same address.
+//! Pass `uniform_atomics` (phase OptimizeUniformAtomic): one lane does for all what each would do
+//! at the same address.
 //!
 //! Where the lanes that execute an atomic operation together have one address, the highest of them
 //! does one operation with what all bring: a uniform addend times their number (VOTE, POPC), a
@@ -123,7 +123,8 @@ impl Joiner<'_> {
     fn way(&self, function: &mut Function, block: Block, inst: InstId, apart: bool) -> Option<Way> {
         let op = combines(function, inst)?;
         let address = [Role::A, Role::Ub, Role::Desc].map(|role| function.arg(inst, role));
-        if !address.into_iter().all(|operand| self.is_uniform(function, operand)) || self.is_alone(function, block, inst)
+        if !address.into_iter().all(|operand| self.is_uniform(function, operand))
+            || self.is_alone(function, block, inst)
         {
             return None;
         }
@@ -259,10 +260,11 @@ impl Joiner<'_> {
             let (asked, undefined) = (code.function.new_like(answer), code.function.new_like(answer));
             code.put(Op::UNDEF, &[(Role::D, Operand::reg(undefined))]);
             code.function.set_arg(new, Role::D, Operand::reg(asked));
-            let defs = (0..code.function.args(new).len()).map(|at| (code.function.direction(new, at), code.function.args(new)[at]));
-            let olds = defs.filter(|(direction, _)| *direction == Direction::Def).map(|(_, operand)| {
-                if operand.is_null() { operand } else { Operand::reg(undefined) }
-            });
+            let defs = (0..code.function.args(new).len())
+                .map(|at| (code.function.direction(new, at), code.function.args(new)[at]));
+            let olds = defs
+                .filter(|(direction, _)| *direction == Direction::Def)
+                .map(|(_, operand)| if operand.is_null() { operand } else { Operand::reg(undefined) });
             let olds: SmallVec<[Operand; 2]> = olds.collect();
             code.function.set_olds(new, &olds);
             code.out.push(new);
