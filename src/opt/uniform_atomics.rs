@@ -204,7 +204,33 @@ impl Joiner<'_> {
             && data.mods.get(Mod::Cmp) == wanted
             && data.guard.is_null()
             && (other.is_null() || !holds.not() && data.mods.get(Mod::Bool) == value::bool::AND)
-            && [Role::A, Role::B].into_iter().any(|role| self.is_number(function, function.arg(test, role)))
+            && self.tells_apart(function, function.arg(test, Role::A), function.arg(test, Role::B))
+    }
+
+    /// Whether one lane at most has these two the same: one is its number, or which lanes are lower
+    /// and the other none.
+    fn tells_apart(&self, function: &Function, a: Operand, b: Operand) -> bool {
+        let none = self.def_use.known(function, b) == Some(0);
+        self.is_number(function, a) || self.is_number(function, b) || none && self.is_lower(function, a)
+    }
+
+    /// Whether an operand has the lower ones of some lanes, or their number.
+    fn is_lower(&self, function: &Function, mut operand: Operand) -> bool {
+        let made = |operand: Operand| operand.as_reg().and_then(|reg| self.def_use.definition(reg));
+        for _ in 0..MOST_STEPS {
+            let Some(inst) = made(operand) else { return false };
+            let both = [Role::A, Role::B].map(|role| function.arg(inst, role));
+            let lower = |operand: Operand| {
+                let special = made(operand).map(|inst| function.arg(inst, Role::S).kind());
+                special == Some(Kind::Special(sr::LTMASK))
+            };
+            match function[inst].op {
+                Op::LOP3 => return is_and(function, inst) && both.into_iter().any(lower),
+                op if op.has(Prop::Copies) || op == Op::POPC => operand = both[0],
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// Whether an operand is the number of a thread or a lane, or the low bits of one.
@@ -215,6 +241,8 @@ impl Joiner<'_> {
                 Kind::Special(number) => return [sr::TID_X, sr::LANEID].map(u32::from).contains(&number),
                 _ if function[inst].op.has(Prop::Copies) => operand = function.arg(inst, Role::A),
                 _ if self.keeps_lane(function, inst) => operand = function.arg(inst, Role::A),
+                // A thread's number in its block or grid.
+                _ if function[inst].op == Op::IMAD => operand = function.arg(inst, Role::C),
                 _ => return false,
             }
         }
@@ -223,9 +251,8 @@ impl Joiner<'_> {
 
     /// Whether an instruction keeps the low bits of its first source, where a lane's number is.
     fn keeps_lane(&self, function: &Function, inst: InstId) -> bool {
-        let and = function[inst].op == Op::LOP3 && function.imm_value(function.arg(inst, Role::Lut)) == Some(AND);
         let kept = self.def_use.known(function, function.arg(inst, Role::B)).map(u64::from);
-        and && kept.is_some_and(|mask| mask & LAST_LANE == LAST_LANE)
+        is_and(function, inst) && kept.is_some_and(|mask| mask & LAST_LANE == LAST_LANE)
     }
 
     /// Writes the operation of one lane for all, and what it needs, in place of each lane's.
@@ -273,6 +300,10 @@ impl Joiner<'_> {
             code.out.push(new);
         }
     }
+}
+
+fn is_and(function: &Function, inst: InstId) -> bool {
+    function[inst].op == Op::LOP3 && function.imm_value(function.arg(inst, Role::Lut)) == Some(AND)
 }
 
 /// The reduction of an operation's operand, and its result.
