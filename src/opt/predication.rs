@@ -41,13 +41,13 @@ pub fn run(cx: &mut PassCx) {
         pass.next[pair[0]] = Some(pair[1]);
         pass.before[pair[1]] = Some(pair[0]);
     }
-    for block in &cfg.rpo {
+    for block in function.layout() {
         pass.preds[*block] = cfg.preds[*block].len();
-        for inst in function[*block].iter().filter(|i| !function[**i].op.has(Prop::Control)) {
-            for operand in function.args(*inst) {
-                if let Kind::Label(named) = operand.kind() {
-                    pass.kept.insert(named);
-                }
+        // What control does not reach may name blocks that it reaches, until `merge_blocks` drops it.
+        let names = |inst: &&InstId| !cfg.reachable(*block) || !function[**inst].op.has(Prop::Control);
+        for operand in function[*block].iter().filter(names).flat_map(|inst| function.args(*inst)) {
+            if let Kind::Label(named) = operand.kind() {
+                pass.kept.insert(named);
             }
         }
     }

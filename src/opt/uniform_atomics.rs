@@ -283,21 +283,15 @@ impl Joiner<'_> {
         let new = code.function.copy_inst(inst);
         code.function.set_arg(new, Role::B, operand);
         code.function[new].guard = leads;
+        if let Some(result) = code.function.arg(new, Role::D).as_reg() {
+            let told = if answer.is_some() { code.function.new_like(result) } else { result };
+            code.function.set_arg(new, Role::D, Operand::reg(told));
+            code.forget_old(new, told);
+        }
+        code.out.push(new);
         if let Some(answer) = answer {
-            let (asked, undefined) = (code.function.new_like(answer), code.function.new_like(answer));
-            code.put(Op::UNDEF, &[(Role::D, Operand::reg(undefined))]);
-            code.function.set_arg(new, Role::D, Operand::reg(asked));
-            let defs = (0..code.function.args(new).len())
-                .map(|at| (code.function.direction(new, at), code.function.args(new)[at]));
-            let olds = defs
-                .filter(|(direction, _)| *direction == Direction::Def)
-                .map(|(_, operand)| if operand.is_null() { operand } else { Operand::reg(undefined) });
-            let olds: SmallVec<[Operand; 2]> = olds.collect();
-            code.function.set_olds(new, &olds);
-            code.out.push(new);
-            code.answer(answer, (asked, leader), (all, addend));
-        } else {
-            code.out.push(new);
+            let told = code.function.arg(new, Role::D);
+            code.answer(answer, (told, leader), (all, addend));
         }
     }
 }
@@ -387,13 +381,24 @@ impl Code<'_> {
         d
     }
 
+    /// Where an instruction does nothing, its result is undefined.
+    fn forget_old(&mut self, inst: InstId, result: VReg) {
+        let undefined = Operand::reg(self.function.new_like(result));
+        self.put(Op::UNDEF, &[(Role::D, undefined)]);
+        let function = &*self.function;
+        let defs = (0..function.args(inst).len()).filter(|at| function.direction(inst, *at) == Direction::Def);
+        let old = |at: usize| if function.args(inst)[at].is_null() { Operand::NULL } else { undefined };
+        let olds: SmallVec<[Operand; 2]> = defs.map(old).collect();
+        self.function.set_olds(inst, &olds);
+    }
+
     /// What each lane would have been told: what the leader was told, and the addends of the lower
     /// lanes.
-    fn answer(&mut self, answer: VReg, (asked, leader): (VReg, Operand), (all, addend): (Operand, Operand)) {
+    fn answer(&mut self, answer: VReg, (asked, leader): (Operand, Operand), (all, addend): (Operand, Operand)) {
         let told = self.word();
         let last = self.function.imm(LAST_LANE);
         let args: SmallVec<[(Role, Operand); 4]> =
-            [(Role::D, told), (Role::A, Operand::reg(asked)), (Role::B, leader), (Role::C, last)].into();
+            [(Role::D, told), (Role::A, asked), (Role::B, leader), (Role::C, last)].into();
         self.put(Op::SHFL, &args);
         self.last_mods(&[(Mod::Shfl, value::shfl::IDX)]);
         let (below, lower) = (self.special(sr::LTMASK.into()), self.word());
