@@ -43,7 +43,7 @@ pub fn run(cx: &mut PassCx) {
     }
     for block in function.layout() {
         pass.preds[*block] = cfg.preds[*block].len();
-        // What control does not reach may name blocks that it reaches, until `merge_blocks` drops it.
+        // What control does not reach may name blocks that it reaches: `merge_blocks` drops it.
         let names = |inst: &&InstId| !cfg.reachable(*block) || !function[**inst].op.has(Prop::Control);
         for operand in function[*block].iter().filter(names).flat_map(|inst| function.args(*inst)) {
             if let Kind::Label(named) = operand.kind() {

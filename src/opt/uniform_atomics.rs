@@ -238,7 +238,7 @@ impl Joiner<'_> {
         for _ in 0..MOST_STEPS {
             let Some(inst) = operand.as_reg().and_then(|reg| self.def_use.definition(reg)) else { return false };
             match function.arg(inst, Role::S).kind() {
-                Kind::Special(number) => return [sr::TID_X, sr::LANEID].map(u32::from).contains(&number),
+                Kind::Special(number) => return [sr::TID_X, sr::LANEID].contains(&number),
                 _ if function[inst].op.has(Prop::Copies) => operand = function.arg(inst, Role::A),
                 _ if self.keeps_lane(function, inst) => operand = function.arg(inst, Role::A),
                 // A thread's number in its block or grid.
@@ -266,7 +266,7 @@ impl Joiner<'_> {
         let all = code.vote(guard);
         let leader = code.unary(Op::FLO, all);
         code.last_mods(&[(Mod::Sign, value::sign::U32)]);
-        let lane = code.special(sr::LANEID.into());
+        let lane = code.special(sr::LANEID);
         let leads = code.leads(lane, leader);
         let operand = match way {
             Way::Count => {
@@ -401,7 +401,7 @@ impl Code<'_> {
             [(Role::D, told), (Role::A, asked), (Role::B, leader), (Role::C, last)].into();
         self.put(Op::SHFL, &args);
         self.last_mods(&[(Mod::Shfl, value::shfl::IDX)]);
-        let (below, lower) = (self.special(sr::LTMASK.into()), self.word());
+        let (below, lower) = (self.special(sr::LTMASK), self.word());
         let lut = self.function.imm(AND);
         let args = [(Role::D, lower), (Role::A, below), (Role::B, all), (Role::C, Operand::zero()), (Role::Lut, lut)];
         self.put(Op::LOP3, &args);
