@@ -9,5 +9,6 @@ pub mod constants;
 pub mod demanded_bits;
 pub mod induction;
 pub mod local_memory;
+pub mod uniform_atomics;
 pub mod unroll;
 pub mod wide_forms;
