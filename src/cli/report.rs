@@ -93,7 +93,7 @@ pub fn resources(reporter: &Reporter, output: &Output, target: &Target, object: 
 
 /// What a search found for a function, in a line.
 fn search(found: &Found) -> String {
-    let Found { function, tuning, steps, cycles } = found;
+    let Found { function, tuning, steps, cycles, .. } = found;
     let [before, after] = cycles.map(|cycles| cycles.map_or("no code".to_string(), |cycles| cycles.to_string()));
     let tuning = if *tuning == Tuning::default() { "nothing better".to_string() } else { tuning.to_string() };
     format!("Search of '{function}': {steps} steps, estimate {before} -> {after} cycles, {tuning}")

@@ -19,7 +19,8 @@ const WARP: u32 = 32;
 /// What code costs; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score {
-    time: u128,
+    /// Cycles of a block alone times those of its share of a full SM, in parts of a cycle.
+    pub time: u128,
     registers: u32,
     words: usize,
     /// Cycles of a block alone.

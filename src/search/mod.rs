@@ -43,6 +43,8 @@ pub struct Found {
     /// Estimated cycles of a block with the tuning of the options, and with this one; none where it
     /// could not be compiled.
     pub cycles: [Option<u64>; 2],
+    /// What was compared: those cycles times the cycles of its share of a full SM, in parts.
+    pub times: [Option<u128>; 2],
 }
 
 /// Compiles a function with the tuning that is best within the effort. `compile` leaves it in
@@ -94,7 +96,8 @@ pub fn run(
     function.attributes_mut().tuning = tuning;
     let code = compile(function, Voice::Loud);
     let cycles = [first, best].map(|score| score.map(|score| score.block));
-    (code, Some(Found { function: function.name().to_string(), tuning, steps, cycles }))
+    let times = [first, best].map(|score| score.map(|score| score.time));
+    (code, Some(Found { function: function.name().to_string(), tuning, steps, cycles, times }))
 }
 
 /// What is tried, in this order: the first value of each tunable, then the second, and its default

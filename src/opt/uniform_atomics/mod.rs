@@ -3,10 +3,11 @@
 //!
 //! Where the lanes that execute an atomic operation together have one address, the highest of them
 //! does one operation with what all bring: a uniform addend times their number (VOTE, POPC), a
-//! uniform operand of AND, OR, MIN and MAX as it is, any other by REDUX where the target has it and
-//! no other lane of the warp runs elsewhere. Answers are made only for addends that are uniform:
-//! what was in memory (SHFL from the lane that asked) plus one for each lower lane. Nothing changes
-//! where a comparison with the number of a thread or lane, or an election, leaves one lane anyway.
+//! uniform operand of AND, OR, MIN and MAX as it is, any other by REDUX where the target has it,
+//! there is no guard, and no other lane of the warp runs elsewhere. Answers are made only for
+//! addends that are uniform: what was in memory (SHFL from the lane that asked) plus the addend of
+//! each lower lane. Nothing changes where a comparison with the number of a thread or lane, or an
+//! election, leaves one lane anyway.
 //!
 //! Guarantees: each word of memory gets what all operations together make of it, and the answers
 //! are those of some order of them. Fences before and behind are each lane's own.
