@@ -73,8 +73,6 @@ pub struct Item {
     pub announces_by_read: bool,
     /// Whether an instruction overwrites a source that it reads late.
     pub read_wanted: bool,
-    /// Whether its read scoreboard counts groups of copies in bulk.
-    counts: bool,
     /// Scoreboard for its result, or [`NONE`].
     pub write_bar: u8,
     /// Scoreboard for its late reads, or [`NONE`].
@@ -105,7 +103,6 @@ impl Item {
             acquires: op == Op::ACQUIRE || op == Op::CCTL && function[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),
             read_wanted: false,
-            counts: op.has(Prop::BulkGroup),
             write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
             read_bar: if op.has(Prop::BulkGroup) { COPIES } else { NONE },
             pace: throughput.pace(op, &function[inst].mods),
@@ -161,6 +158,8 @@ struct Scheduler<'a> {
     rooms: SecondaryMap<Block, Room>,
     /// Items with late reads that are overwritten and have no scoreboard.
     wanted: BTreeSet<u32>,
+    /// Whether [`COPIES`] counts groups, so that nothing else is given that scoreboard.
+    reserved: bool,
     /// The most cycles that any reader waits for a result, by its file and class, once asked for.
     rests: Vec<[Cell<Option<u16>>; LatencyClass::ALL.len()]>,
 }
@@ -175,7 +174,8 @@ fn write(function: &mut Function, cfg: &Cfg) {
     let target = function.target();
     let (Some(latency), Some(throughput)) = (Latency::of(target), Throughput::of(target)) else { return };
     let rests = vec![[const { Cell::new(None) }; LatencyClass::ALL.len()]; RegFile::B as usize + 1];
-    let mut scheduler = Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new(), rests };
+    let mut scheduler =
+        Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new(), reserved: false, rests };
     let mut first = 0;
     for place in 0..function.layout().len() {
         let block = function.layout()[place];
@@ -200,8 +200,9 @@ fn write(function: &mut Function, cfg: &Cfg) {
 impl Scheduler<'_> {
     fn allot(&mut self, function: &Function) {
         let groups = function.layout().iter().flat_map(|b| &self.rooms[*b].items);
-        let copies = groups.flat_map(|i| [i.write_bar, i.read_bar]).any(|b| b == COPIES);
-        let mut boards = Boards::new(copies.then_some(COPIES));
+        // Until scoreboards are allocated, an item has only one that its operation asks for.
+        self.reserved = groups.flat_map(|i| [i.write_bar, i.read_bar]).any(|b| b == COPIES);
+        let mut boards = Boards::new(self.reserved.then_some(COPIES));
         for block in function.layout() {
             let preds = self.before(*block);
             let room = &mut self.rooms[*block];
@@ -258,8 +259,6 @@ impl Scheduler<'_> {
     /// Assigns scoreboards to the late reads that turned out to be overwritten.
     fn grant(&mut self, function: &Function) {
         let wanted = std::mem::take(&mut self.wanted);
-        let copies = |items: &[Item]| items.iter().any(|i| i.write_bar == COPIES || i.counts);
-        let reserved = function.layout().iter().any(|b| copies(&self.rooms[*b].items));
         for block in function.layout() {
             let behind = self.set_at_start(*block);
             let room = &mut self.rooms[*block];
@@ -270,7 +269,7 @@ impl Scheduler<'_> {
                 room.items[at].read_wanted = true;
                 if room.items[at].read_bar == NONE {
                     let other = room.items[at].write_bar;
-                    room.items[at].read_bar = least_used(room, at, other, reserved, behind);
+                    room.items[at].read_bar = least_used(room, at, other, self.reserved, behind);
                 }
             }
         }
