@@ -9,6 +9,7 @@ pub mod cache;
 pub mod def_use;
 pub mod divergence;
 pub mod loops;
+pub mod low_zeros;
 pub mod memory_dependence;
 pub mod occupancy;
 pub mod reconvergence;

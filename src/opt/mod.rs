@@ -11,4 +11,5 @@ pub mod induction;
 pub mod local_memory;
 pub mod uniform_atomics;
 pub mod unroll;
+pub mod vectorize;
 pub mod wide_forms;
