@@ -98,6 +98,9 @@ fn halves(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
         Role::A if mods.get(Mod::SwzA) == value::swz_a::NONE => (LOW_HALF, !LOW_HALF),
         Role::B if mods.get(Mod::SwzB) == value::swz_b::NONE => (LOW_HALF, !LOW_HALF),
         Role::C if mods.get(Mod::SwzC) == value::swz_c::NONE => (LOW_HALF, !LOW_HALF),
+        Role::A if mods.get(Mod::SwzA) == value::swz_a::H1_H1 => (!LOW_HALF, !LOW_HALF),
+        Role::B if mods.get(Mod::SwzB) == value::swz_b::H1_H1 => (!LOW_HALF, !LOW_HALF),
+        Role::C if mods.get(Mod::SwzC) == value::swz_c::H1_H1 => (!LOW_HALF, !LOW_HALF),
         _ => (u32::MAX, u32::MAX),
     };
     of(lanes[0], low) | of(lanes[1], high)

@@ -5,9 +5,12 @@
 //! halves of `x` with the low half of `s`, and a shift to the right of its result. The shift of `x`
 //! is left to DCE, that of the result to the reader, if it is a move of bytes. Selects between the
 //! halves of two words, or a half and a constant, by one predicate become a select between words.
+//! An operation whose lower half alone is read takes a half of a word from where it stands, by
+//! H1_H1 or as the lower half.
 
 use super::demanded_bits::demand;
 use crate::analysis::PassCx;
+use crate::analysis::bit_flow::bytes;
 use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
 use crate::opt::combine::half_of;
 use crate::ori::mods::SHF_R_U32_HI;
@@ -19,10 +22,10 @@ use cranelift_entity::SecondaryMap;
 /// Operations on halves between two that are joined.
 const WINDOW: usize = 64;
 const HIGH_HALF: u32 = 0xffff_0000;
-const OPERANDS: [(Role, Mod, u8); 3] = [
-    (Role::A, Mod::SwzA, value::swz_a::H0_H0),
-    (Role::B, Mod::SwzB, value::swz_b::H0_H0),
-    (Role::C, Mod::SwzC, value::swz_c::H0_H0),
+const OPERANDS: [(Role, Mod, u8, u8); 3] = [
+    (Role::A, Mod::SwzA, value::swz_a::H0_H0, value::swz_a::H1_H1),
+    (Role::B, Mod::SwzB, value::swz_b::H0_H0, value::swz_b::H1_H1),
+    (Role::C, Mod::SwzC, value::swz_c::H0_H0, value::swz_c::H1_H1),
 ];
 
 /// Runs the pass.
@@ -64,6 +67,14 @@ fn whole(function: &Function, def_use: &DefUse, operand: Operand) -> Option<Oper
     Some(operand.with_reg(reg))
 }
 
+/// The register that has the same lower half as an operand, with the operand's sign.
+fn lower(function: &Function, def_use: &DefUse, operand: Operand) -> Option<Operand> {
+    let maker = def_use.def_of(function, operand.as_reg()?).filter(|inst| function[*inst].op == Op::PRMT)?;
+    let (word, same) = (function.arg(maker, Role::A), bytes(function, maker)?[..2] == [0, 1]);
+    let reg = word.as_reg().filter(|reg| same && word == word.plain() && is_free(function, *reg))?;
+    Some(operand.with_reg(reg))
+}
+
 struct Joiner<'a> {
     function: &'a mut Function,
     def_use: &'a DefUse,
@@ -102,6 +113,28 @@ impl Joiner<'_> {
                 insts.insert(at, low);
             }
         }
+        let alone = halves.iter().zip(&joined).filter(|(_, joined)| !**joined).map(|(inst, _)| *inst);
+        alone.collect::<Vec<InstId>>().into_iter().for_each(|inst| self.take_halves(inst));
+    }
+
+    /// Makes operands of an operation on low halves halves of words.
+    fn take_halves(&mut self, inst: InstId) {
+        if !self.function[inst].op.has(Prop::HalfPair) {
+            return;
+        }
+        for (role, swizzle, _, high) in OPERANDS {
+            let function = &mut *self.function;
+            let Some(before) = operand(function, inst, role) else { continue };
+            let upper = whole(function, self.def_use, before);
+            let Some(word) = upper.or_else(|| lower(function, self.def_use, before)) else { continue };
+            function.set_arg(inst, role, word);
+            let select = if upper.is_some() { high } else { 0 };
+            function[inst].mods.set(swizzle, select);
+            if !(self.fits)(function, inst) {
+                function.set_arg(inst, role, before);
+                function[inst].mods.set(swizzle, 0);
+            }
+        }
     }
 
     /// Makes `low` the operation on both halves and `high` the shift of its result, if they are the
@@ -131,7 +164,7 @@ impl Joiner<'_> {
         let function = &mut *self.function;
         let before = function[low].mods;
         let mut mods = before;
-        for (role, swizzle, both) in OPERANDS {
+        for (role, swizzle, both, _) in OPERANDS {
             let (Some(x), Some(y)) = (operand(function, low, role), operand(function, high, role)) else { continue };
             match whole(function, self.def_use, y) {
                 Some(whole) if whole == x => {}

@@ -3,6 +3,7 @@
 //!
 //! Amounts beyond the width behave as in PTX; shifts that wrap their amount are not changed.
 
+use crate::analysis::bit_flow::bytes;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
 use crate::ori::build::int::LUT_AND;
 use crate::ori::operand::Kind;
@@ -87,12 +88,21 @@ fn cut(function: &mut Function, inst: InstId, whole: Operand) -> bool {
     true
 }
 
-/// The register of which another holds the upper half.
+/// The register whose upper half is the lower half of another one.
 pub fn half_of(function: &Function, def_use: &DefUse, half: Operand) -> Option<Operand> {
     let maker = def_use.def_of(function, half.as_reg().filter(|_| half == half.plain())?)?;
-    let whole = function.arg(maker, Role::C);
+    let role = match function[maker].op {
+        Op::PRMT => match bytes(function, maker)?[..2] {
+            [2, 3] => Role::A,
+            [6, 7] => Role::C,
+            _ => return None,
+        },
+        _ if shift(function, def_use, maker) == Some((Shift::RightHigh, 16)) => Role::C,
+        _ => return None,
+    };
+    let whole = function.arg(maker, role);
     let free = whole == whole.plain() && whole.as_reg().is_some_and(|reg| is_free(function, reg));
-    (shift(function, def_use, maker) == Some((Shift::RightHigh, 16)) && free).then_some(whole)
+    free.then_some(whole)
 }
 
 /// Widens the upper half of a register where it stands.

@@ -4,7 +4,7 @@ use crate::analysis::bit_flow::of;
 use crate::analysis::def_use::{is_free, is_pure};
 use crate::ori::{File, Function, InstId, Operand, VReg, table};
 use crate::tables::ori::Direction;
-use crate::tables::{Mod, Prop, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
 const LOW_HALF: u32 = 0xffff;
@@ -41,12 +41,17 @@ fn each_read(function: &Function, inst: InstId, note: &mut dyn FnMut(VReg, u32, 
     let data = &function[inst];
     let d = function.arg(inst, Role::D).as_reg().filter(|reg| function[*reg].file == File::R);
     let narrow = narrow_store(function, inst);
-    if narrow.is_none() && (d.is_none() || !is_pure(function, inst) || has_other_results(function, inst)) {
+    let moves = data.op == Op::PHI || is_pure(function, inst);
+    if narrow.is_none() && (d.is_none() || !moves || has_other_results(function, inst)) {
         function.for_each_use(inst, |reg| note(reg, u32::MAX, demand));
         return;
     }
     let seen = |reg: VReg| function.watched().is_some_and(|watched| watched.parts[reg].is_some());
     let result = d.filter(|reg| is_free(function, *reg) && !seen(*reg)).map_or(u32::MAX, |reg| demand[reg]);
+    if data.op == Op::PHI {
+        function.for_each_use(inst, |reg| note(reg, result, demand));
+        return;
+    }
     for at in 0..function.args(inst).len() {
         if function.direction(inst, at) != Direction::Use {
             continue;
