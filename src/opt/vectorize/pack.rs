@@ -18,6 +18,8 @@ const ZERO: u32 = 4;
 enum Word {
     /// The register that is loaded or stored.
     Whole(VReg),
+    /// Zero is stored.
+    Zero,
     /// Parts of it are loaded: each by an instruction, of these bytes from this one on.
     Parts(SmallVec<[(InstId, i64, i64); 4]>),
 }
@@ -59,6 +61,10 @@ impl Pack {
             let operand = function.arg(access.inst, role);
             let mut registers = SmallVec::<[VReg; 4]>::new();
             function.for_each_reg(operand, |reg| registers.push(reg));
+            if stores && operand == Operand::zero() && access.bytes >= WORD {
+                words.extend((0..access.bytes / WORD).map(|_| Word::Zero));
+                continue;
+            }
             let free = registers.iter().all(|reg| is_free(function, *reg) && function[*reg].file == File::R);
             if registers.is_empty() || operand != operand.plain() || !free {
                 return None;
@@ -82,6 +88,10 @@ impl Pack {
         }
         let whole: SmallVec<[VReg; 4]> = words.iter().filter_map(Word::register).collect();
         let mixed = whole.len() != words.len();
+        // Zeros beside registers would be copied.
+        if stores && mixed && !whole.is_empty() {
+            return None;
+        }
         let agree = tuples.agree(function, &whole) && (!mixed || whole.iter().all(|reg| tuples.is_single(*reg)));
         if words.len() as i64 * WORD != width || !agree {
             return None;
@@ -96,16 +106,16 @@ impl Pack {
     /// Makes the access; `None` if the target has no such form.
     pub fn make(&self, function: &mut Function, fits: Fits) -> Option<Made> {
         let access = function.copy_inst(self.place.0);
-        let registers: SmallVec<[VReg; 4]> =
-            self.words.iter().map(|word| word.register().unwrap_or_else(|| function.new_reg(File::R))).collect();
+        let registers: SmallVec<[VReg; 4]> = self.words.iter().filter_map(|word| word.target(function)).collect();
         let tuple = match registers[..] {
+            [] => Operand::zero(),
             [one] => Operand::reg(one),
             _ => Operand::vector(function.vector(&registers)),
         };
         let stores = function[access].op.has(Prop::WritesMemory);
         function.set_arg(access, if stores { Role::B } else { Role::D }, tuple);
         function.set_arg(access, Role::Off, self.offset);
-        function[access].mods.set(Mod::Size, access_size(registers.len()).unwrap_or(0));
+        function[access].mods.set(Mod::Size, access_size(self.words.len()).unwrap_or(0));
         if !fits(function, access) {
             return None;
         }
@@ -128,7 +138,16 @@ impl Word {
     fn register(&self) -> Option<VReg> {
         match self {
             Word::Whole(reg) => Some(*reg),
-            Word::Parts(_) => None,
+            Word::Zero | Word::Parts(_) => None,
+        }
+    }
+
+    /// The register of the joined access; none for zero.
+    fn target(&self, function: &mut Function) -> Option<VReg> {
+        match self {
+            Word::Whole(reg) => Some(*reg),
+            Word::Zero => None,
+            Word::Parts(_) => Some(function.new_reg(File::R)),
         }
     }
 }

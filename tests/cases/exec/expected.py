@@ -1814,6 +1814,35 @@ def flags_of_loops():
     return [launch("flags_of_loops", 1, 32, [OUT("u32", out)])]
 
 
+def vectorize():
+    def outcome(threads, addend):
+        def row(t):
+            return [(t * factor + addend) % 2**32 for factor in (3, 5, 7, 11)]
+
+        total = 0
+        for t in range(threads):
+            total = (total * 3 + row(t)[0] + row(t)[1]) % 2**32
+        out = []
+        for t in range(threads):
+            w = row((t + 1) % threads)
+            mixed = w[0] + 3 * w[1] + 5 * w[2] + 7 * w[3]
+            long = w[0] * 0x10003 + 3 * w[1] * 0x20005
+            half = (w[1] % 2**16 ^ 0x8000) - 0x8000
+            low = [word % 256 for word in w]
+            byte = low[0] + 3 * ((low[1] ^ 0x80) - 0x80) + 5 * low[2] + 7 * ((low[3] ^ 0x80) - 0x80)
+            words = [mixed, long, long >> 32, half, w[3] % 2**16, byte, 5 * (w[1] + 1) + 7 * w[2]]
+            own = row(t)
+            words.append((own[0] ^ mixed % 2**32) + own[2])
+            words.append(words[t % 8] + words[2] - words[3])
+            out += [word % 2**32 for word in words + [total]]
+        return [unsigned(word) for word in out]
+
+    return [
+        launch("vectorize", 1, threads, [OUT("u32", outcome(threads, addend)), scalar("u32", addend)])
+        for threads, addend in [(64, 0x12345678), (33, 250), (1, 2**32 - 1)]
+    ]
+
+
 def uniform_atomics():
     def outcome(blocks, threads, addend, some):
         out = [0] * (19 + threads)
@@ -2417,7 +2446,7 @@ def unrolled_round():
 
 
 KERNELS = [
-    unrolled, unrolled_round,
+    unrolled, unrolled_round, vectorize,
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, shader_constants, private_calls, atomics32, atomics64, reductions,
