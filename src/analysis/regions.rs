@@ -126,10 +126,15 @@ impl Region {
     }
 }
 
-/// Whether a block does nothing but make values of values, of constants among them.
+/// Whether a block does nothing but make values of values, of constants among them, and nothing in
+/// it may become branches and calls.
 fn makes_values(function: &Function, block: Block) -> bool {
     let body = function[block].split_last().map_or(&[][..], |(_, body)| body);
-    body.iter().all(|inst| [Prop::Pure, Prop::Copies].into_iter().any(|prop| function[*inst].op.has(prop)))
+    body.iter().all(|inst| {
+        let op = function[*inst].op;
+        let expands = op.has(Prop::Pseudo) && !op.has(Prop::Bookkeeping);
+        op.has(Prop::Copies) || op.has(Prop::Pure) && !expands
+    })
 }
 
 /// Whether an instruction reads or writes a uniform register that the allocator will choose.
