@@ -5,7 +5,8 @@
 //! with the property `pure` whose operands mean the same everywhere take part, and loads that the
 //! program says read what nothing writes while the kernel runs. Registers with the same constant
 //! count as one, and the sources of a commutative operation have no order; constants themselves are
-//! left to the operands that encode them. The repetitions are left for dead-code elimination.
+//! left to the operands that encode them. PHIs of one block with the same inputs are one. The
+//! repetitions are left for dead-code elimination.
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure};
@@ -60,11 +61,10 @@ fn enter(
     known: &mut QuickMap<u64, (InstId, Block)>,
     source: &mut SecondaryMap<VReg, Option<VReg>>,
 ) {
-    for i in 0..function[block].len() {
+    let phis = function[block].iter().take_while(|inst| function[**inst].op == Op::PHI).count();
+    equal_phis(function, &function[block][..phis], same, source);
+    for i in phis..function[block].len() {
         let inst = function[block][i];
-        if function[inst].op == Op::PHI {
-            continue;
-        }
         rename(function, source, inst);
         let Some(key) = key(function, same, inst) else { continue };
         match known.get(&key).copied() {
@@ -76,6 +76,41 @@ fn enter(
             }
         }
     }
+}
+
+/// Finds PHIs of a block that get the same value on each way: an input that is the PHI itself is
+/// the value that it had.
+fn equal_phis(function: &Function, phis: &[InstId], same: &Same, source: &mut SecondaryMap<VReg, Option<VReg>>) {
+    let mut known: QuickMap<SmallVec<[Input; 4]>, InstId> = QuickMap::default();
+    for phi in phis.iter().filter(|_| phis.len() > 1) {
+        let d = function.args(*phi)[0];
+        let value = |operand: Operand| match operand.as_reg() {
+            _ if operand == d => Input::Itself,
+            Some(reg) => {
+                let reg = source[reg].unwrap_or(reg);
+                Input::Value(operand.with_reg(same[reg].unwrap_or(reg)))
+            }
+            None => Input::Value(operand),
+        };
+        let ways = function.args(*phi)[1..].chunks(2);
+        let file = d.as_reg().map(|reg| function[reg].file);
+        let inputs = ways.flat_map(|way| [Input::Value(way[0]), value(way[1])]);
+        let inputs = std::iter::once(Input::File(file)).chain(inputs).collect();
+        match known.get(&inputs) {
+            Some(first) => repeat(function, *first, *phi, source),
+            None => {
+                known.insert(inputs, *phi);
+            }
+        }
+    }
+}
+
+/// A part of what a PHI is.
+#[derive(PartialEq, Eq, Hash)]
+enum Input {
+    File(Option<File>),
+    Itself,
+    Value(Operand),
 }
 
 /// For each register with a constant, one register with the same constant.
