@@ -8,7 +8,7 @@ use super::bit_flow::lut;
 use super::def_use::DefUse;
 use crate::ori::hash::QuickMap;
 use crate::ori::{Function, InstId, Kind, Operand, VReg};
-use crate::tables::{Mod, Op, Role, value};
+use crate::tables::{Mod, Op, Prop, Role, value};
 use smallvec::SmallVec;
 
 /// Definitions that are followed at most.
@@ -60,9 +60,7 @@ fn sources(function: &Function, inst: InstId) -> SmallVec<[VReg; 6]> {
 }
 
 fn is_followed(op: Op) -> bool {
-    let sums = [Op::IADD3, Op::IMAD, Op::IMAD_WIDE, Op::LEA];
-    let moves = [Op::PHI, Op::COPY, Op::MOV, Op::SEL, Op::SHF, Op::LOP3];
-    sums.contains(&op) || moves.contains(&op)
+    op == Op::PHI || op.has(Prop::Copies) || op.has(Prop::Pure)
 }
 
 impl Slice<'_> {
@@ -100,7 +98,7 @@ impl Slice<'_> {
                 self.function.for_each_use(inst, |reg| least = least.min(self.known(reg)));
                 least
             }
-            Op::MOV | Op::COPY if self.function.arg(inst, Role::Lanes).is_null() => a,
+            op if op.has(Prop::Copies) && self.function.arg(inst, Role::Lanes).is_null() => a,
             Op::SEL => a.min(b),
             Op::IADD3 if !carries => a.min(b).min(c),
             Op::IMAD if !carries => (a + b).min(c),

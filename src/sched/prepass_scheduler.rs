@@ -7,8 +7,8 @@
 //! results, and after memory accesses that may alias; it crosses no branch, call, barrier or other
 //! operation with an effect. Register pressure grows nowhere above the tunable `loads`, or
 //! `loads_step` above its maximum in the function, up to the next step in which registers come to a
-//! launch: a load that waits for the register of another one waits for memory. Of predicates nowhere more than
-//! [`PREDICATES`] live. Linear: an instruction passes a bounded number of others.
+//! launch: a load that waits for the register of another one waits for memory. Of predicates
+//! nowhere more than [`PREDICATES`] live. Linear: an instruction passes a bounded number of others.
 
 use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;

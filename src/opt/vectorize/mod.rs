@@ -131,7 +131,7 @@ impl Joiner<'_> {
         let fitting = |width: &i64| first.first.rem_euclid(*width) == 0 && first.bytes < *width;
         for width in WIDTHS.into_iter().filter(fitting) {
             let Some(members) = cover(&group.accesses, start, width) else { continue };
-            if self.multiple(group.base) % (width as u32) != 0 {
+            if !self.multiple(group.base).is_multiple_of(width as u32) {
                 continue;
             }
             let members: SmallVec<[&Access; 16]> = members.iter().map(|at| &group.accesses[*at]).collect();
