@@ -256,6 +256,7 @@ fn specials(model: &Model) -> Vec<Block> {
                 ("uniform", if row.uniform { "yes".into() } else { "no".into() }),
                 ("row bits", row.row_bits.map_or_else(|| "unknown".into(), |bits| format!("{bits:#x}"))),
                 ("counts", if row.counts { "yes".into() } else { "no".into() }),
+                ("keeps", if row.keeps { "yes".into() } else { "no".into() }),
                 ("source", row.src.clone()),
             ];
             (row.text.clone(), block(row.text.clone(), &lines))

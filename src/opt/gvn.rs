@@ -2,8 +2,9 @@
 //! dominates it.
 //!
 //! Walks the dominator tree with a hash table (dominator-scoped CSE). Only unguarded operations
-//! with the property `pure` whose operands mean the same everywhere take part, and loads that the
-//! program says read what nothing writes while the kernel runs. Registers with the same constant
+//! with the property `pure` whose operands mean the same everywhere take part, loads that the
+//! program says read what nothing writes while the kernel runs, and reads of special registers that
+//! keep their values. Registers with the same constant
 //! count as one, and the sources of a commutative operation have no order; constants themselves are
 //! left to the operands that encode them. PHIs of one block with the same inputs are one. The
 //! repetitions are left for dead-code elimination.
@@ -15,6 +16,7 @@ use crate::ori::cfg::Dominators;
 use crate::ori::commute::says_which;
 use crate::ori::hash::{Quick, QuickMap};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
+use crate::tables::encoding::special_keeps;
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -183,7 +185,8 @@ fn unordered(function: &Function, inst: InstId) -> Option<[usize; 2]> {
 /// position.
 fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
     let data = &function[inst];
-    if !(is_pure(function, inst) || reads_constants(function, inst)) || data.op == Op::MOV {
+    let kept = reads_kept(function, inst);
+    if !(is_pure(function, inst) || reads_constants(function, inst) || kept) || data.op == Op::MOV {
         return None;
     }
     let mut steady = true;
@@ -193,7 +196,8 @@ fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
         // The descriptor of memory is in one place throughout.
         let fixed = descriptor == Some(i);
         function.for_each_reg(*operand, |reg| steady &= fixed || is_free(function, reg));
-        steady &= !matches!(operand.kind(), Kind::Label(_) | Kind::Symbol(_) | Kind::Special(_));
+        steady &= !matches!(operand.kind(), Kind::Label(_) | Kind::Symbol(_));
+        steady &= kept || !matches!(operand.kind(), Kind::Special(_));
         let read = function.direction(inst, i) != Direction::Def;
         numbers.push(if read { number(function, same, *operand) } else { 0 });
     }
@@ -211,6 +215,13 @@ fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
 fn reads_constants(function: &Function, inst: InstId) -> bool {
     let data = &function[inst];
     data.op == Op::LDG && data.guard.is_null() && !data.ordered && data.mods.get(Mod::Mem) == value::mem::CONSTANT
+}
+
+/// Whether an instruction reads a special register that keeps its value.
+fn reads_kept(function: &Function, inst: InstId) -> bool {
+    let source = function.arg(inst, Role::S).kind();
+    let keeps = matches!(source, Kind::Special(number) if special_keeps(number));
+    keeps && function[inst].op == Op::S2R && function[inst].guard.is_null()
 }
 
 /// Whether two pure instructions compute the same results, and the first has every result that the

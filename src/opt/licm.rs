@@ -1,9 +1,10 @@
-//! Loop-invariant code motion (OriHoistInvariantsEarly): moves expensive invariant operations to
-//! the preheader of their loop.
+//! Loop-invariant code motion (OriHoistInvariantsEarly, OriHoistInvariantsLate): moves expensive
+//! invariant operations to the preheader of their loop.
 //!
 //! - What moves: pseudo-operations that legalization expands (a division, a root, a cache policy)
-//!   whose sources are loop-invariant, and the pure instructions that they need. Cheap instructions
-//!   alone do not move, because their registers would be live through the loop.
+//!   whose sources are loop-invariant, and the pure instructions that they need; behind
+//!   legalization, parts of what it expanded whose results take long (the reciprocal of a divisor).
+//!   Cheap instructions alone do not move, because their registers would be live through the loop.
 //! - Only pure, unguarded instructions, which cannot trap, on registers that are not fixed,
 //!   reserved or uniform.
 //! - An operation moves only if its block dominates every latch, so that each iteration executes
@@ -28,8 +29,17 @@ const MOST_NEEDED: usize = 16;
 /// Maximum number of registers that live through a loop because their definitions moved out of it.
 const MOST_LIVE: usize = 32;
 
-/// Runs the pass.
+/// Moves what legalization will expand.
 pub fn run(cx: &mut PassCx) {
+    hoist(cx, is_expensive);
+}
+
+/// Moves what takes long of what legalization expanded.
+pub fn late(cx: &mut PassCx) {
+    hoist(cx, is_slow);
+}
+
+fn hoist(cx: &mut PassCx, is_expensive: impl Fn(&Function, InstId) -> bool) {
     let function = &*cx.function;
     let any = function.layout().iter().flat_map(|b| &function[*b]).any(|inst| is_expensive(function, *inst));
     if !any {
@@ -66,6 +76,14 @@ pub fn run(cx: &mut PassCx) {
 fn is_expensive(function: &Function, inst: InstId) -> bool {
     let op = function[inst].op;
     op.has(Prop::Pseudo) && Family::of(op).is_some() && may_move(function, inst)
+}
+
+/// Whether the result of an operation comes late, as no scheduler can hide in a short loop. Of
+/// doubles there are often as many as registers.
+fn is_slow(function: &Function, inst: InstId) -> bool {
+    let op = function[inst].op;
+    let late = op.has(Prop::VariableLatency) && !op.has(Prop::Fp64Pipe) && op != Op::LDC;
+    late && may_move(function, inst)
 }
 
 /// Whether an instruction is a pure function of its sources, on registers other than uniform ones.

@@ -280,6 +280,11 @@ pub fn special_is_uniform(number: u32) -> bool {
     UNIFORM_SPECIALS.iter().any(|n| u32::from(*n) == number)
 }
 
+/// Whether a thread always reads the same value from a special register.
+pub fn special_keeps(number: u32) -> bool {
+    KEPT_SPECIALS.iter().any(|n| u32::from(*n) == number)
+}
+
 /// Bits of a special register that may differ between the lanes of a warp whose threads are in one
 /// row of their block; `None` where that tells nothing.
 pub fn special_row_bits(number: u32) -> Option<u32> {

@@ -273,6 +273,9 @@ fn specials(model: &Model, text: &mut String) {
     let uniform: Vec<u8> = rows.iter().filter(|(row, ..)| row.uniform).map(|(row, ..)| row.num).collect();
     let _ = writeln!(text, "/// Special registers that are the same in all lanes of a warp.");
     let _ = writeln!(text, "pub static UNIFORM_SPECIALS: [u8; {}] = {uniform:?};", uniform.len());
+    let kept: Vec<u8> = rows.iter().filter(|(row, ..)| row.keeps).map(|(row, ..)| row.num).collect();
+    let _ = writeln!(text, "/// Special registers that keep their value while a thread runs.");
+    let _ = writeln!(text, "pub static KEPT_SPECIALS: [u8; {}] = {kept:?};", kept.len());
     let bits: Vec<(u8, u32)> = rows.iter().filter_map(|(row, ..)| Some((row.num, row.row_bits?))).collect();
     let _ = writeln!(text, "/// Bits of special registers that may differ in a warp in one row of its block.");
     let _ = writeln!(text, "pub static ROW_BITS: [(u8, u32); {}] = {bits:?};", bits.len());

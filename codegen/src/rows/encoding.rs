@@ -57,6 +57,9 @@ pub struct SpecialRow {
     /// Whether it counts while a thread runs, so that a read of it keeps its place.
     #[serde(default)]
     pub counts: bool,
+    /// Whether a thread always reads the same value.
+    #[serde(default)]
+    pub keeps: bool,
     #[serde(default, rename = "if")]
     pub only_if: String,
     pub src: String,
