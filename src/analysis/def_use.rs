@@ -5,6 +5,7 @@
 //! no uses left no longer counts as a use of its sources.
 
 use crate::ori::{File, Function, InstId, Kind, Operand, STACK_POINTER, VReg, table};
+use crate::tables::encoding::special_keeps;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -106,6 +107,13 @@ impl DefUse {
 pub fn is_pure(function: &Function, inst: InstId) -> bool {
     let data = &function[inst];
     data.guard.is_null() && data.op.has(Prop::Pure)
+}
+
+/// Whether an instruction reads a special register that keeps its value, unguarded.
+pub fn reads_kept(function: &Function, inst: InstId) -> bool {
+    let source = function.arg(inst, Role::S).kind();
+    let keeps = matches!(source, Kind::Special(number) if special_keeps(number));
+    keeps && function[inst].op == Op::S2R && function[inst].guard.is_null()
 }
 
 /// Whether the allocator may choose the physical register.

@@ -10,13 +10,12 @@
 //! repetitions are left for dead-code elimination.
 
 use crate::analysis::PassCx;
-use crate::analysis::def_use::{is_free, is_pure};
+use crate::analysis::def_use::{is_free, is_pure, reads_kept};
 use crate::opt::copy_propagation::{free_pair, rename};
 use crate::ori::cfg::Dominators;
 use crate::ori::commute::says_which;
 use crate::ori::hash::{Quick, QuickMap};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
-use crate::tables::encoding::special_keeps;
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -215,13 +214,6 @@ fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
 fn reads_constants(function: &Function, inst: InstId) -> bool {
     let data = &function[inst];
     data.op == Op::LDG && data.guard.is_null() && !data.ordered && data.mods.get(Mod::Mem) == value::mem::CONSTANT
-}
-
-/// Whether an instruction reads a special register that keeps its value.
-fn reads_kept(function: &Function, inst: InstId) -> bool {
-    let source = function.arg(inst, Role::S).kind();
-    let keeps = matches!(source, Kind::Special(number) if special_keeps(number));
-    keeps && function[inst].op == Op::S2R && function[inst].guard.is_null()
 }
 
 /// Whether two pure instructions compute the same results, and the first has every result that the

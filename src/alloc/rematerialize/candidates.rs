@@ -5,13 +5,15 @@
 //! definition that live wherever its copies would stand. Each comes with these places.
 
 use super::{Places, Ranges, bases, first_points};
-use crate::analysis::def_use::{is_free, is_pure};
+use crate::analysis::def_use::{is_free, is_pure, reads_kept};
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What a read of a special register costs: it takes as long as a load, in a queue of its own.
+const SPECIAL: u32 = 10;
 /// What a chain of instructions may cost.
 const DEAREST: u32 = 12;
 /// The same with anchors, one more for several results, and how many of them.
@@ -140,7 +142,8 @@ impl Candidates {
 
     fn cost(&self, function: &Function, places: &Places, (block, inst): (Block, InstId)) -> Option<(u32, Anchors)> {
         let data = &function[inst];
-        if !is_pure(function, inst) || data.op.has(Prop::Pseudo) || !function.extras(inst).0.is_empty() {
+        let pure = is_pure(function, inst) || reads_kept(function, inst);
+        if !pure || data.op.has(Prop::Pseudo) || !function.extras(inst).0.is_empty() {
             return None;
         }
         let mut fits = true;
@@ -150,6 +153,7 @@ impl Candidates {
         });
         let mut cost = match data.op {
             Op::LDC => 2,
+            Op::S2R => SPECIAL,
             op if op.has(Prop::Fp64Pipe) => return None,
             op if op.has(Prop::VariableLatency) => 3,
             _ => 1,

@@ -1,15 +1,16 @@
 //! Rematerialization before allocation: repeats cheap values before their readers where register
 //! pressure is too high.
 //!
-//! Loads from constant banks, constants and short chains of pure instructions over them are
-//! repeated, so that they live no longer than from there to the reader. Their value depends on the
-//! text of the instructions alone, and a copy dominates its readers. Where more live, so is what
-//! reads anchors: registers with one definition that live at all readers. Every path from such a
-//! definition to a reader goes through the instruction that is repeated, so the anchor still has
-//! the value that it read. Nothing moves where the pressure is at most `repeated`
-//! (`repeated_in_loops` for copies inside loops, [`ANCHORED`] and [`ANCHORED_DEEPER`] with
-//! anchors), nor below what values that cannot be repeated need; copies inside loops with anchors
-//! are also made where at most [`FEWER`] registers less let an SM hold more blocks.
+//! Loads from constant banks, constants, reads of special registers that keep their values and
+//! short chains of pure instructions over them are repeated, so that they live no longer than from
+//! there to the reader. Their value depends on the text of the instructions alone, and a copy
+//! dominates its readers. Where more live, so is what reads anchors: registers with one definition
+//! that live at all readers. Every path from such a definition to a reader goes through the
+//! instruction that is repeated, so the anchor still has the value that it read. Nothing moves
+//! where the pressure is at most `repeated` (`repeated_in_loops` for copies inside loops,
+//! [`ANCHORED`] and [`ANCHORED_DEEPER`] with anchors), nor below what values that cannot be
+//! repeated need; copies inside loops with anchors are also made where at most [`FEWER`] registers
+//! less let an SM hold more blocks.
 
 mod bases;
 mod candidates;
