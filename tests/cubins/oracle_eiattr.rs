@@ -4,9 +4,9 @@
 //! The input is small kernels for all 23 targets, compiled by ptxas. The facts of each kernel
 //! (code, registers, parameters, offsets) are taken from there, and the writer generates everything
 //! else. The attribute records and payloads, sections, symbols, and the output of nvdisasm and
-//! cuobjdump must be equal: the code as one of the two shows it, by turns of the targets, or as both
-//! do with `SASSAFRAS_ORACLE=all`. Intended differences are in the column `differ` of `eiattr.ron` or
-//! `elf/compat.ron`, which this test reads.
+//! cuobjdump must be equal: the code as one of the two shows it, by turns of the targets, or with
+//! `SASSAFRAS_ORACLE=all` as both do. Intended differences are in the column `differ` of
+//! `eiattr.ron` or `elf/compat.ron`, which this test reads.
 
 use crate::cubin_support::{KERNELS, TARGETS, all_jobs, compile, failures, show, sm, tool};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
