@@ -13,5 +13,8 @@ mod oracle_eiattr;
 mod verbose;
 
 #[allow(dead_code)]
+#[path = "../support/ptxas.rs"]
+mod ptxas;
+#[allow(dead_code)]
 #[path = "../support/vendor.rs"]
 mod vendor;

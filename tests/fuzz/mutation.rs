@@ -45,7 +45,6 @@ use sassafras::tables::Op;
 use sassafras::tables::latency::Latency;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Required number of mutants that can matter, of each kind.
 fn each() -> usize {
@@ -55,6 +54,8 @@ fn each() -> usize {
 const MOST: usize = 1500;
 /// Attempts to make another mutant.
 const TRIES: usize = 400_000;
+/// Mutants that are made before the threads judge them.
+const BATCH: usize = 24;
 /// Seeds of the runs that decide whether a mutant can matter, and of those that flag it.
 const MATTER: std::ops::Range<u64> = 0..20;
 const FLAG: std::ops::Range<u64> = 1000..1010;
@@ -226,29 +227,58 @@ struct Count {
     careful: usize,
 }
 
+/// The words of a mutant, and the number of its program.
+type Mutant = (usize, Vec<(usize, u128)>);
+
+/// What is judged of a mutant: why it can matter and what is found, or whether the checker reports
+/// one that cannot.
+fn judged(programs: &[Program], (number, words): &Mutant) -> Result<(String, Found), bool> {
+    let p = &programs[*number];
+    let cubin = p.with(words);
+    match matters(p, words, &cubin) {
+        Some(why) => Ok((why, found(p, &cubin))),
+        None => Err(p.statically(&cubin)),
+    }
+}
+
+/// The mutants of a kind, in the order in which the seed makes them, with what is judged of each.
+fn all_judged(programs: &[Program], kind: usize) -> impl Iterator<Item = (Mutant, Result<(String, Found), bool>)> {
+    let (mut random, mut seen, mut tries) = (Random::new(kind as u64 + 1), BTreeSet::new(), 0);
+    let mut mutants = std::iter::from_fn(move || {
+        while tries < TRIES {
+            tries += 1;
+            let number = random.below(programs.len());
+            let p = &programs[number];
+            let index = p.executed[random.below(p.executed.len())];
+            let Some(words) = mutate(p, kind, index, &mut random) else { continue };
+            if seen.insert((number, words.clone())) {
+                return Some((number, words));
+            }
+        }
+        None
+    });
+    let batches = std::iter::from_fn(move || {
+        let batch: Vec<Mutant> = mutants.by_ref().take(BATCH).collect();
+        let verdicts = simulate_ptxas_support::each(&batch, |mutant| judged(programs, mutant));
+        (!batch.is_empty()).then(|| batch.into_iter().zip(verdicts))
+    });
+    batches.flatten()
+}
+
 fn count(programs: &[Program], kind: usize) -> Count {
-    let mut random = Random::new(kind as u64 + 1);
-    let (mut count, mut seen) = (Count::default(), BTreeSet::new());
-    for _ in 0..TRIES {
-        if count.can_matter == each() || count.made == MOST {
-            break;
-        }
-        let number = random.below(programs.len());
-        let p = &programs[number];
-        let index = p.executed[random.below(p.executed.len())];
-        let Some(words) = mutate(p, kind, index, &mut random) else { continue };
-        if !seen.insert((number, words.clone())) {
-            continue;
-        }
+    let mut count = Count::default();
+    for ((number, words), verdict) in all_judged(programs, kind).take(MOST) {
+        let (p, index) = (&programs[number], words[0].0);
         count.made += 1;
-        let cubin = p.with(&words);
-        let Some(why) = matters(p, &words, &cubin) else {
-            count.careful += usize::from(p.statically(&cubin));
-            continue;
+        let (why, found) = match verdict {
+            Ok(found) => found,
+            Err(reported) => {
+                count.careful += usize::from(reported);
+                continue;
+            }
         };
         count.can_matter += 1;
         count.by_list += usize::from(!why.starts_with("seed"));
-        let found = found(p, &cubin);
         found.reported.into_iter().for_each(|by| count.reported[by] += 1);
         count.shows += usize::from(found.shows);
         count.only_shows += usize::from(found.shows && found.reported.is_none());
@@ -256,6 +286,9 @@ fn count(programs: &[Program], kind: usize) -> Count {
         if !counts {
             let shows = if found.shows { "wrong numbers alone" } else { "nothing" };
             count.missed.push(format!("{} pc {:#x}: {why}: {shows}", p.name, 16 * index));
+        }
+        if count.can_matter == each() {
+            break;
         }
     }
     count
@@ -270,18 +303,7 @@ fn mutants_are_found_out() {
         names.iter().for_each(|name| println!("    {name}"));
     }
     assert!(wrong.is_empty(), "{} do not compile or run clean:\n{}", wrong.len(), wrong.join("\n"));
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|kind| *kind < KINDS.len());
-        std::iter::from_fn(take).map(|kind| (kind, count(programs, kind))).collect::<Vec<_>>()
-    };
-    let mut counts = std::thread::scope(|scope| {
-        let other = scope.spawn(work);
-        let mut done = work();
-        done.extend(other.join().expect("no panic"));
-        done
-    });
-    counts.sort_by_key(|(kind, _)| *kind);
+    let counts = (0..KINDS.len()).map(|kind| (kind, count(programs, kind)));
     let mut few = Vec::new();
     let least = if programs.iter().any(|p| p.name.ends_with("ptxas")) { each() } else { each() / 2 };
     for (kind, count) in counts {

@@ -4,9 +4,12 @@
 //! values on the simulator, on eleven targets; the values must equal those of the reference
 //! implementations (`expected.py`); ptxas must accept every module for every target. If Python or
 //! ptxas is missing, the test says so and skips that part.
+//!
+//! By default a module takes one target of each group (`support/turns.rs`), and the architecture
+//! that it is for alone; `SASSAFRAS_ORACLE=all` takes every target.
 
 use crate::simulate_ptxas_support::each;
-use crate::{ours, ptxas, vendor};
+use crate::{ours, ptxas, turns, vendor};
 use sassafras::compile::{Options, compile};
 use sassafras::sim::launch::LaunchFile;
 use sassafras::sim::run::{How, Shape, run, run_as};
@@ -14,17 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-/// The targets on which every kernel must run.
-const TARGETS: [&str; 11] =
-    ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121", "sm_107"];
-
-/// The targets that a module allows and one of its launches wants, and its own if that is not a
-/// base architecture.
+/// The targets that a module allows and one of its launches wants, one of each group in turn, and
+/// its own if that is not a base architecture.
 fn targets_of(file: &LaunchFile) -> Vec<String> {
     let own = file.own_target().filter(|own| !own.ends_with(|c: char| c.is_ascii_digit()));
-    let wanted = |target: &str| file.launches.iter().any(|launch| launch.wants(target));
-    let allowed = TARGETS.into_iter().filter(|t| file.allows(t) && wanted(t)).map(str::to_string);
-    allowed.chain(own).collect()
+    let fits = |sm: &str| {
+        let target = format!("sm_{sm}");
+        file.allows(&target) && file.launches.iter().any(|launch| launch.wants(&target))
+    };
+    turns::of(&file.module, fits).into_iter().map(|sm| format!("sm_{sm}")).chain(own).collect()
 }
 
 fn root() -> &'static Path {
@@ -122,11 +123,12 @@ fn limited(file: &LaunchFile, name: &str, target: &str, max_registers: Option<u3
 }
 
 /// Seeds of the jittered runs: `SASSAFRAS_JITTER` of them, or by default one per case on one
-/// target.
+/// group of targets.
 fn seeds(name: &str, target: &str) -> std::ops::Range<u64> {
     let place = name.bytes().map(u64::from).sum::<u64>();
     let told = std::env::var("SASSAFRAS_JITTER").ok().and_then(|n| n.parse().ok());
-    let turn = TARGETS[place as usize % TARGETS.len()] == target;
+    let turn = turns::targets().nth(place as usize % turns::targets().count());
+    let turn = turn.is_some_and(|turn| turns::alike(turn, target.trim_start_matches("sm_")));
     100 * place..100 * place + told.unwrap_or(u64::from(turn))
 }
 
@@ -134,11 +136,16 @@ fn wanted(variable: &str, name: &str) -> bool {
     std::env::var(variable).map_or(true, |list| list.split(',').any(|item| item == name))
 }
 
+/// Least number of modules that run on a target.
+const LEAST: usize = 35;
+
 /// `SASSAFRAS_CASE` and `SASSAFRAS_SM` (lists, such as `saxpy` and `sm_90`) narrow the run;
 /// `SASSAFRAS_JITTER=10` adds ten jittered runs to each.
 #[test]
 fn our_cubins_give_the_expected_numbers() {
     let cases = descriptions();
+    let own: Vec<String> = cases.iter().flat_map(|(_, file)| targets_of(file)).collect();
+    turns::assert_covered(own.iter().map(|target| target.trim_start_matches("sm_")), LEAST);
     let wrong = each(&cases, |(path, file)| {
         let mut wrong = Vec::new();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();

@@ -33,6 +33,8 @@ mod ptxas;
 #[allow(dead_code)]
 #[path = "../support/simulate_ptxas_support/mod.rs"]
 mod simulate_ptxas_support;
+#[path = "../support/turns.rs"]
+mod turns;
 #[allow(dead_code)]
 #[path = "../support/vendor.rs"]
 mod vendor;

@@ -1,19 +1,24 @@
 //! Compares our disassembler with nvdisasm on whole cubins.
 //!
-//! Every kernel of the executed cases and of the corpus, on every target, compiled by ptxas (-O0
-//! and -O3) and by us: each line of our listing must equal that of nvdisasm and assemble to its
-//! word. The words of a target are disassembled in one batch. Our files are also passed one by one,
-//! because nvdisasm must accept them as files: with `SASSAFRAS_ORACLE=all` each of them, otherwise
-//! each kernel on one target.
+//! Every kernel of the executed cases and of the corpus, compiled by ptxas (-O0 and -O3) and by us:
+//! each line of our listing must equal that of nvdisasm and assemble to its word. The words of a
+//! target are disassembled in one batch. Our files are also passed one by one, because nvdisasm and
+//! cuobjdump must accept them as files.
+//!
+//! By default a source takes one target of each group (`support/turns.rs`), ptxas's at -O0 every
+//! other one. Of two thirds of the sources, our file for one of these targets is read by nvdisasm,
+//! of a third of all by cuobjdump, too, which runs nvdisasm again. `SASSAFRAS_ORACLE=all` takes
+//! every source on every target, with every file through both.
 
-use crate::listed::{Line, TARGETS, Wrong};
+use crate::listed::{Line, Wrong};
 use crate::simulate_ptxas_support::each;
-use crate::{listed, ours, ptxas, vendor};
+use crate::{listed, ours, ptxas, turns, vendor};
 use sassafras::sim::launch::LaunchFile;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::sync::Mutex;
 
 /// The code of one target, disassembled in one batch.
 struct Batch {
@@ -79,13 +84,32 @@ fn missing() -> bool {
 /// The targets, or those that `SASSAFRAS_SM` names.
 fn targets() -> Vec<&'static str> {
     let sms = std::env::var("SASSAFRAS_SM").unwrap_or_default();
-    TARGETS.into_iter().filter(|sm| sms.is_empty() || sms.split(',').any(|s| s == format!("sm_{sm}"))).collect()
+    turns::targets().filter(|sm| sms.is_empty() || sms.split(',').any(|s| s == format!("sm_{sm}"))).collect()
 }
 
-/// What a judge finds on all targets; it gets the number of each among them, and its name.
-fn on_each_target(judge: impl Fn(usize, &'static str) -> Wrong + Sync) -> Wrong {
-    let targets: Vec<_> = targets().into_iter().enumerate().collect();
-    let found = each(&targets, |(number, sm)| judge(*number, sm));
+/// The sources with the targets that each takes.
+fn plan() -> Vec<(PathBuf, Vec<&'static str>)> {
+    let plan: Vec<_> = listed::sources()
+        .into_iter()
+        .map(|source| {
+            let own = turns::of(&source, |sm| listed::is_for(&source, sm));
+            (source, own)
+        })
+        .collect();
+    turns::assert_covered(plan.iter().flat_map(|(_, own)| own.iter().copied()), LEAST);
+    plan
+}
+
+/// Least number of sources of a target.
+const LEAST: usize = 50;
+
+/// What a judge finds on all targets, with the sources of each.
+fn on_each_target(judge: impl Fn(&'static str, &[&Path]) -> Wrong + Sync) -> Wrong {
+    let plan = plan();
+    let found = each(&targets(), |sm| {
+        let own: Vec<&Path> = plan.iter().filter(|(_, own)| own.contains(sm)).map(|(path, _)| path.as_path()).collect();
+        judge(sm, &own)
+    });
     found.into_iter().fold(Wrong::default(), Wrong::with)
 }
 
@@ -98,22 +122,27 @@ fn the_ptxas_code_prints_and_assembles() {
     if missing() {
         return;
     }
-    let wrong = on_each_target(|_, sm| {
+    let whole = turns::all() || std::env::var_os("SASSAFRAS_SM").is_some();
+    let wrong = on_each_target(|sm, sources| {
         let mut wrong = Wrong::default();
         let program = vendor::tool_of("ptxas", sm).expect("ptxas");
         let mut batch = Batch::new(sm);
-        for source in listed::sources().into_iter().filter(|s| listed::is_for(s, sm)) {
-            let text = std::fs::read(&source).expect("a PTX file");
-            for level in ["-O0", "-O3"] {
+        for source in sources {
+            let text = std::fs::read(source).expect("a PTX file");
+            let own = turns::of(source, |sm| listed::is_for(source, sm));
+            let at = own.iter().position(|own| *own == sm).unwrap_or(0);
+            let both = whole || (turns::turn(source) / 6 + at).is_multiple_of(2);
+            for level in if both { &["-O0", "-O3"][..] } else { &["-O3"] } {
                 let bytes = ptxas::cubin(&program, &text, sm, level);
                 let bytes = bytes.unwrap_or_else(|said| panic!("{} for sm_{sm}: {said}", source.display()));
-                batch.add(&format!("{} {level}", stem(&source)), &bytes, &mut wrong);
+                batch.add(&format!("{} {level}", stem(source)), &bytes, &mut wrong);
             }
         }
         batch.judge(&mut wrong);
         wrong
     });
-    wrong.report_except(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/not_yet.txt"));
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/not_yet.txt");
+    wrong.report_except(&list, turns::all() && std::env::var_os("SASSAFRAS_SM").is_none());
 }
 
 /// Whether the launches of a case are for other targets only.
@@ -127,13 +156,14 @@ fn our_code_prints_as_nvdisasm_prints_it() {
     if missing() {
         return;
     }
-    let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
+    let all = turns::all() || std::env::var_os("SASSAFRAS_SM").is_some();
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let wrong = on_each_target(|t, sm| {
+    let (read, dumped) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let wrong = on_each_target(|sm, sources| {
         let mut wrong = Wrong::default();
         let mut batch = Batch::new(sm);
         let out = dir.path().join(format!("{sm}.cubin"));
-        for (s, source) in listed::sources().iter().enumerate().filter(|(_, s)| listed::is_for(s, sm)) {
+        for source in sources {
             let ptx = std::fs::read_to_string(source).expect("a PTX file");
             let made = ours::cubin(&ptx, &format!("sm_{sm}"));
             let compiled = match made.as_ref() {
@@ -149,27 +179,34 @@ fn our_code_prints_as_nvdisasm_prints_it() {
                 }
             };
             batch.add(&stem(source), compiled, &mut wrong);
-            if all || (s + t) % TARGETS.len() == 0 {
+            let turn = turns::turn(source);
+            let own = turns::of(source, |sm| listed::is_for(source, sm));
+            if all || own[turn / 6 % own.len()] == sm && turn / 42 % 3 != 2 {
                 std::fs::write(&out, compiled).expect("a cubin written");
-                judge_file(sm, &stem(source), compiled, &out, &mut wrong);
+                let dump = all || turn / 42 % 3 == 0;
+                judge_file(sm, &stem(source), compiled, &out, dump, &mut wrong);
+                read.lock().expect("no panic").push(sm);
+                dumped.lock().expect("no panic").extend(dump.then_some(sm));
             }
         }
         batch.judge(&mut wrong);
         wrong
     });
+    turns::assert_covered(read.into_inner().expect("no panic"), 2);
+    turns::assert_covered(dumped.into_inner().expect("no panic"), 1);
     wrong.report();
 }
 
-/// Compares one of our files with `nvdisasm -c`, line by line; `cuobjdump -sass` must list its
-/// functions.
-fn judge_file(sm: &str, origin: &str, bytes: &[u8], path: &Path, wrong: &mut Wrong) {
+/// Compares one of our files with `nvdisasm -c`, line by line; with `dump`, `cuobjdump -sass` must
+/// list its functions.
+fn judge_file(sm: &str, origin: &str, bytes: &[u8], path: &Path, dump: bool, wrong: &mut Wrong) {
     let (ours, theirs) = match (listed::ours(bytes), listed::theirs(path, sm)) {
         (Ok(ours), Ok(theirs)) => (ours, theirs),
         (ours, theirs) => {
             return wrong.add(sm, "file", format!("{origin}: {:?} {:?}", ours.err(), theirs.err()));
         }
     };
-    let dumped = cuobjdump(path, sm);
+    let dumped = dump.then(|| cuobjdump(path, sm));
     for (name, lines) in ours {
         let ours: Vec<_> = lines.into_iter().map(|l| (l.offset, l.text)).collect();
         let theirs = theirs.get(&name).cloned().unwrap_or_default();
@@ -180,9 +217,10 @@ fn judge_file(sm: &str, origin: &str, bytes: &[u8], path: &Path, wrong: &mut Wro
             wrong.add(sm, &theirs.1, format!("{origin} {name}\n  ours   {ours:x?}\n  theirs {theirs:x?}"));
         }
         match &dumped {
-            Ok(text) if text.contains(&format!("Function : {name}\n")) => {}
-            Ok(_) => wrong.add(sm, "cuobjdump", format!("{origin}: cuobjdump -sass does not show {name}")),
-            Err(error) => wrong.add(sm, "cuobjdump", format!("{origin}: {error}")),
+            None => {}
+            Some(Ok(text)) if text.contains(&format!("Function : {name}\n")) => {}
+            Some(Ok(_)) => wrong.add(sm, "cuobjdump", format!("{origin}: cuobjdump -sass does not show {name}")),
+            Some(Err(error)) => wrong.add(sm, "cuobjdump", format!("{origin}: {error}")),
         }
     }
 }

@@ -2,15 +2,14 @@
 //!
 //! This anchors the simulator's semantics of instructions: the values come from the kernels'
 //! mathematics, the code from another compiler, and the decoding once from nvdisasm and once from
-//! our tables. `SASSAFRAS_CASE` and `SASSAFRAS_SM` narrow the run, `SASSAFRAS_ORACLE=all` widens
-//! it.
+//! our tables. By default a case takes one target of each group (`support/turns.rs`), at one of the
+//! levels in turn, and the architecture that it is for alone; `SASSAFRAS_ORACLE=all` takes all.
+//! `SASSAFRAS_CASE` and `SASSAFRAS_SM` narrow the run.
 
 use crate::simulate_ptxas_support::{Decoder, Job, Tools, cases, check, compile, each, prepare};
+use crate::turns;
 use sassafras::sim::launch::LaunchFile;
 use std::path::{Path, PathBuf};
-
-/// One target for each behaviour that the simulator distinguishes.
-const TARGETS: [&str; 11] = ["75", "80", "86", "89", "90", "100", "103", "110", "120", "121", "107"];
 
 fn wanted(variable: &str, name: &str) -> bool {
     std::env::var(variable).map_or(true, |list| list.split(',').any(|item| item == name))
@@ -19,7 +18,7 @@ fn wanted(variable: &str, name: &str) -> bool {
 /// Whether a case runs on a target at a level: all of them with `SASSAFRAS_ORACLE=all`, otherwise
 /// each target at one of the levels, in rotation.
 fn on_turn(turn: usize) -> bool {
-    turn.is_multiple_of(2) || std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all")
+    turn.is_multiple_of(2) || turns::all()
 }
 
 /// Whether ptxas is known to compile a case incorrectly at a level: a line `CASE LEVEL: why` of
@@ -38,16 +37,21 @@ fn not_yet() -> Vec<(String, String)> {
     lines.map(|(case, part)| (format!("{case} "), part.to_string())).collect()
 }
 
-/// What one case asks of ptxas; `number` is its index among all.
-fn jobs(number: usize, file: &LaunchFile, name: &str) -> Vec<Job> {
-    let mut jobs = Vec::new();
-    let allowed = |sm: &str| wanted("SASSAFRAS_SM", sm) && file.allows(&format!("sm_{sm}"));
+/// What one case asks of ptxas.
+fn jobs(file: &LaunchFile, name: &str) -> Vec<Job> {
+    // What remains of the turn when a target of each group is chosen.
+    let (mut jobs, turn) = (Vec::new(), turns::turn(&file.module) / 6);
+    let allowed = |sm: &str| {
+        let target = format!("sm_{sm}");
+        let launched = file.launches.iter().any(|launch| launch.wants(&target));
+        !sm.is_empty() && wanted("SASSAFRAS_SM", sm) && file.allows(&target) && launched
+    };
     let own = file.own_target().filter(|own| !own.ends_with(|c: char| c.is_ascii_digit()));
     let own = own.as_deref().map_or("", |own| own.trim_start_matches("sm_"));
-    for (t, sm) in TARGETS.into_iter().chain([own]).enumerate().filter(|(_, sm)| !sm.is_empty() && allowed(sm)) {
+    let taken = turns::of(&file.module, allowed).into_iter().chain([own].into_iter().filter(|own| allowed(own)));
+    for (t, sm) in taken.enumerate() {
         let Some(tools) = Tools::of(sm, &file.module) else { continue };
-        for (_, level) in [(0, "-O0"), (1, "-O3")].into_iter().filter(|(l, _)| on_turn(number + t + l) || tools.newest)
-        {
+        for (_, level) in [(0, "-O0"), (1, "-O3")].into_iter().filter(|(l, _)| on_turn(turn + t + l) || tools.newest) {
             // At -O0 the newest ptxas writes no control words at all.
             if tools.newest && level == "-O0" {
                 continue;
@@ -74,6 +78,9 @@ fn one(name: &str, file: &LaunchFile, job: &Job) -> Vec<String> {
     messages.into_iter().map(|message| format!("{name} sm_{} {}: {message}", job.sm, job.level)).collect()
 }
 
+/// Least number of runs on a target.
+const LEAST: usize = 25;
+
 /// Runs every case. Returns the failures, or `None` without NVIDIA's tools.
 fn all() -> Option<Vec<String>> {
     Tools::of("75", Path::new(""))?;
@@ -81,19 +88,20 @@ fn all() -> Option<Vec<String>> {
     let files: Vec<PathBuf> = cases().into_iter().filter(|path| wanted("SASSAFRAS_CASE", &name(path))).collect();
     assert!(!files.is_empty(), "no cases");
     let (mut wrong, mut loaded) = (Vec::new(), Vec::new());
-    for (number, path) in files.iter().enumerate() {
+    for path in &files {
         match LaunchFile::load(path) {
-            Ok(file) => loaded.push((number, name(path), file)),
+            Ok(file) => loaded.push((name(path), file)),
             Err(error) => wrong.push(format!("{}: {error}", name(path))),
         }
     }
     let (mut of, mut asked) = (Vec::new(), Vec::new());
-    for (number, name, file) in &loaded {
-        for job in jobs(*number, file, name) {
+    for (name, file) in &loaded {
+        for job in jobs(file, name) {
             of.push((name, file));
             asked.push(job);
         }
     }
+    turns::assert_covered(asked.iter().map(|job| job.sm.as_str()), LEAST);
     prepare(&asked);
     let runs: Vec<_> = of.into_iter().zip(&asked).collect();
     let run = |((name, file), job): &((&String, &LaunchFile), &Job)| {

@@ -8,11 +8,11 @@
 //! words and of classes (mnemonic, modifiers and operand shapes) that pass each of the three.
 //! `tests/oracle/words_not_yet.txt` lists exactly what is missing.
 //!
-//! By default each file is compiled for one of its targets in rotation; `SASSAFRAS_ORACLE=all`
-//! takes all of them, and each file for all later targets besides; `SASSAFRAS_SM=90,90a` selects
-//! targets, `SASSAFRAS_CASE=TEXT` the files whose name contains it. A second test does the same
-//! with ptxas and nvdisasm 13.5, of our own files alone by default, and with
-//! `words_newest_not_yet.txt`.
+//! By default each file is compiled for one of its targets in rotation, every other file of the
+//! corpus as the judge `hazards` has it compiled; `SASSAFRAS_ORACLE=all` takes all of them, and
+//! each file for all later targets besides; `SASSAFRAS_SM=90,90a` selects targets,
+//! `SASSAFRAS_CASE=TEXT` the files whose name contains it. A second test does the same with ptxas
+//! and nvdisasm 13.5, of our own files alone by default, and with `words_newest_not_yet.txt`.
 
 use crate::gathered::{Release, STANDARD, gather, hash};
 use crate::vendor;

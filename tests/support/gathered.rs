@@ -72,19 +72,23 @@ struct Source {
     name: String,
     text: Vec<u8>,
     jobs: Vec<(String, u8)>,
+    /// The target for which `hazards` compiles a file of the corpus, at -O3.
+    usual: Option<String>,
 }
 
-/// Words by target. Without `all`, each source is compiled for one of its targets, and the newest
-/// ptxas compiles our own files alone.
+/// Words by target. Without `all`, each source is compiled for one of its targets, every other one
+/// of the corpus as `hazards` has it compiled, and the newest ptxas compiles our own files alone.
 pub fn gather(release: Release, all: bool) -> BTreeMap<String, BTreeSet<u128>> {
     let only = std::env::var("SASSAFRAS_CASE").unwrap_or_default();
     let sms = std::env::var("SASSAFRAS_SM").unwrap_or_default();
     let mut words: BTreeMap<String, BTreeSet<u128>> = BTreeMap::new();
     let corpora = all || release == Release::First || !only.is_empty();
     for (i, source) in sources(release, corpora).into_iter().enumerate().filter(|(_, s)| s.name.contains(&only)) {
+        let turn = if source.usual.is_some() { i / 2 } else { i } % source.jobs.len().max(1);
+        let usual = source.usual.as_ref().filter(|_| i.is_multiple_of(2));
         for (j, (sm, level)) in source.jobs.iter().enumerate() {
-            let asked =
-                if sms.is_empty() { all || j == i % source.jobs.len() } else { sms.split(',').any(|s| s == sm) };
+            let its_turn = usual.map_or(j == turn, |usual| usual == sm && *level == 3);
+            let asked = if sms.is_empty() { all || its_turn } else { sms.split(',').any(|s| s == sm) };
             if asked {
                 words.entry(sm.clone()).or_default().extend(compiled(release, &source, sm, *level));
             }
@@ -108,7 +112,7 @@ fn sources(release: Release, corpora: bool) -> Vec<Source> {
             let text = std::fs::read(&path).expect("a PTX file");
             let name = format!("{place}/{}", path.file_stem().unwrap_or_default().to_string_lossy());
             let jobs = jobs(release, &own(&text), &[]);
-            list.push(Source { name, text, jobs });
+            list.push(Source { name, text, jobs, usual: None });
         }
     }
     list
@@ -117,14 +121,14 @@ fn sources(release: Release, corpora: bool) -> Vec<Source> {
 fn corpus(release: Release, folder: &Path) -> Vec<Source> {
     let Ok(manifest) = std::fs::read_to_string(folder.join("manifest.json")) else { return Vec::new() };
     let manifest: BTreeMap<String, serde_json::Value> = serde_json::from_str(&manifest).expect("a manifest");
-    let source = |(name, about): (String, serde_json::Value)| {
+    let source = |(i, (name, about)): (usize, (String, serde_json::Value))| {
         let targets = super::manifest::figures(&about).keys();
         let named: Vec<String> = targets.map(|t| t.trim_start_matches("sm_").to_string()).collect();
         let text = std::fs::read(folder.join(&name)).expect("a file of the corpus");
         let own = about["target"].as_str().expect("a target").trim_start_matches("sm_").to_string();
-        Source { name, text, jobs: jobs(release, &own, &named) }
+        Source { name, text, jobs: jobs(release, &own, &named), usual: Some(named[i % named.len()].clone()) }
     };
-    manifest.into_iter().map(source).collect()
+    manifest.into_iter().enumerate().map(source).collect()
 }
 
 /// The target that a PTX text names.
@@ -178,8 +182,9 @@ fn compiled(release: Release, source: &Source, sm: &str, level: u8) -> Vec<u128>
         return bytes.chunks(16).map(|b| word(b) & !CONTROL | STANDARD).collect();
     }
     let (program, text) = (release.tool("ptxas").expect("ptxas"), raised(&source.text, sm));
-    // Other judges ask for the cubins of our own files, too; of the corpora the words are enough.
-    let run = if source.name.starts_with("tests/") { ptxas::ask } else { ptxas::run };
+    // Other judges ask for these cubins, too; of the rest of the corpora the words are enough.
+    let shared = source.usual.as_ref().is_none_or(|usual| usual == sm && level == 3);
+    let run = if shared { ptxas::ask } else { ptxas::run };
     let made = |more: &[&str]| {
         let (arch, level) = (format!("-arch=sm_{sm}"), format!("-O{level}"));
         let options = [&[arch.as_str(), level.as_str()][..], more].concat();

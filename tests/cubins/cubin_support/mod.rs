@@ -142,18 +142,13 @@ pub fn run(tool: &Path, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The cubin of ptxas for a kernel and target, with extra options. Behind the target may stand what
-/// `.target` lists besides.
+/// The cubin of ptxas for a kernel and target, with extra options, from the build folder if a test
+/// asked for it before. Behind the target may stand what `.target` lists besides.
 pub fn compile(ptxas: &Path, body: &str, target: &str, options: &[&str]) -> Result<Vec<u8>, String> {
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let (source, output) = (folder.path().join("in.ptx"), folder.path().join("out.cubin"));
     let text = format!(".version 9.0\n.target sm_{target}\n.address_size 64\n{body}");
-    std::fs::write(&source, text).map_err(|e| e.to_string())?;
     let arch = format!("-arch=sm_{}", target.split(',').next().unwrap_or_default());
-    let mut args = vec![arch.as_str(), source.to_str().unwrap_or_default(), "-o", output.to_str().unwrap_or_default()];
-    args.extend(options);
-    run(ptxas, &args)?;
-    std::fs::read(&output).map_err(|e| e.to_string())
+    let answer = crate::ptxas::ask(ptxas, text.as_bytes(), &[&[arch.as_str()], options].concat());
+    answer.cubin.ok_or(answer.said)
 }
 
 /// A tool's output about a cubin, with the file name replaced by `FILE`.

@@ -5,7 +5,7 @@
 //! reasons. Ours must compile and run without a report; any other outcome is an error. Cubins of
 //! ptxas that the simulator is known not to run cleanly are excluded, by name in the output.
 
-use super::simulate_ptxas_support::{self, Tools, cases, tool};
+use super::simulate_ptxas_support::{self, Tools, cases, each, tool};
 use sassafras::cubin::{self, Cubin};
 use sassafras::sass::{self, Inst, hazards};
 use sassafras::sim::launch::{Launch, LaunchFile};
@@ -115,13 +115,21 @@ impl Programs {
     pub fn of_cases() -> Programs {
         let tools =
             tool("ptxas").zip(tool("nvdisasm")).map(|(ptxas, nvdisasm)| Tools { ptxas, nvdisasm, newest: false });
-        let mut programs = Programs::default();
-        for (number, path) in cases().into_iter().enumerate() {
+        let cases: Vec<_> = cases().into_iter().enumerate().collect();
+        let found = each(&cases, |(number, path)| {
+            let mut own = Programs::default();
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            match LaunchFile::load(&path) {
-                Ok(file) => programs.case(&name, number, &file, tools.as_ref()),
-                Err(error) => programs.wrong.push(format!("{name}: {error}")),
+            match LaunchFile::load(path) {
+                Ok(file) => own.case(&name, *number, &file, tools.as_ref()),
+                Err(error) => own.wrong.push(format!("{name}: {error}")),
             }
+            own
+        });
+        let mut programs = Programs::default();
+        for own in found {
+            programs.all.extend(own.all);
+            programs.wrong.extend(own.wrong);
+            own.left_out.into_iter().for_each(|(why, names)| programs.left_out.entry(why).or_default().extend(names));
         }
         programs
     }
