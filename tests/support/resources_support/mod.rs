@@ -58,8 +58,6 @@ pub fn run(program: &Path, words: &[&str], input: &Path, cubin: Option<&Path>, s
     let before = std::fs::read_dir(folder).unwrap().count();
     let mut command = Command::new(program);
     command.args(words).arg(input);
-    // Memory is measured as the program usually gives it back.
-    command.env_remove("MALLOC_TRIM_THRESHOLD_").env_remove("MALLOC_MMAP_THRESHOLD_");
     if let Some(cubin) = cubin {
         command.arg("-o").arg(cubin);
     }
