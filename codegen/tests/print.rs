@@ -28,8 +28,8 @@ fn rows_print_resolved() {
         all codes through nvdisasm 13.2.78\n";
     assert_eq!(print("modifiers", "fmz"), want);
     assert!(print("modifiers", "mem").contains("5=STRONG.CTA (prints STRONG.SM)"));
-    let want = "SR_TID.X\n  number       33\n  on           sm75 sm80 sm90 sm100\n  uniform      no\n  row bits     0x1f\n  counts       no\n  \
-        source       all 256 numbers through nvdisasm 13.2.78; row_bits: warps of consecutive threads, CUDA programming guide\n";
+    let want = "SR_TID.X\n  number       33\n  on           sm75 sm80 sm90 sm100\n  uniform      no\n  row bits     0x1f\n  counts       no\n  keeps        yes\n  \
+        source       all 256 numbers through nvdisasm 13.2.78; row_bits: warps of consecutive threads, CUDA programming guide; keeps: PTX ISA, special registers\n";
     assert_eq!(print("special_registers", "SR_TID.X"), want);
     assert!(print("ori", "S2R").contains("  role         s        given, special register, width 1\n"));
     assert!(print("features", "shared_cluster_window").contains(" sm_90a sm_100 "));
