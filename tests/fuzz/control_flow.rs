@@ -6,6 +6,8 @@
 //! values, without deadlock or other report, in any order of the warps (jitter). About one cubin of
 //! ptxas in 4,000 hangs as `return_out_of_loop` of tests/oracle/ptxas-bugs does: what waits then is
 //! at a BSYNC, for lanes that have returned.
+//! Of the largest sizes of the two shapes one of two programs is taken in turn, the entry or the
+//! function, of the others both; `SASSAFRAS_ORACLE=all` takes both of all.
 //! `SASSAFRAS_PROGRAMS` is the number of random programs (a few by default), `SASSAFRAS_SEED` the
 //! first seed; `SASSAFRAS_KEEP=FOLDER` keeps the programs that fail. Without ptxas, its half is
 //! skipped.
@@ -110,6 +112,13 @@ fn ptxas() -> Option<std::path::PathBuf> {
     found
 }
 
+/// Whether a shape of this size is taken in a function or in the entry itself: which of the two is
+/// one's turn where the size is large, whose compile takes seconds.
+fn on_turn(large: bool, turn: usize, called: bool) -> bool {
+    let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
+    all || !large || turn.is_multiple_of(2) == called
+}
+
 fn number(variable: &str, without: u64) -> u64 {
     std::env::var(variable).map_or(without, |text| text.parse().expect("a number"))
 }
@@ -132,7 +141,8 @@ fn ladders_need_no_more_barriers_than_there_are() {
     for (turn, rungs) in (0..).zip([4, 6, 7, 15, 16, 17, 18, 33, 100]) {
         let leaves = [None, Some(Leave::Return), Some(Leave::Exit), Some(Leave::Trap)];
         for (kind, leave) in leaves.into_iter().enumerate() {
-            for called in [false, true] {
+            for called in [false, true].into_iter().filter(|called| on_turn(rungs > 18, kind + turn as usize, *called))
+            {
                 let name = format!("ladder {rungs} {kind} {called}");
                 let program = Program::ladder(rungs, called, leave);
                 wrong.extend(judge(&name, &program, turn + kind as u64, ptxas.as_deref()));
@@ -148,7 +158,7 @@ fn nests_of_breaks_need_no_more_barriers_than_there_are() {
     let ptxas = ptxas();
     let mut wrong = Vec::new();
     for (turn, depth) in (0..).zip([2, 5, 8, 17, 40, 100]) {
-        for called in [false, true] {
+        for called in [false, true].into_iter().filter(|called| on_turn(depth > 17, turn as usize, *called)) {
             let name = format!("nest {depth} {called}");
             wrong.extend(judge(&name, &Program::nest(depth, called), turn, ptxas.as_deref()));
         }

@@ -110,21 +110,23 @@ fn the_result_is_right_without_each_optional_pass() {
 }
 
 /// Printing a function and parsing the text gives the same function: the compiler goes on with what
-/// was parsed behind every pass, and makes the same cubins.
+/// was parsed behind every pass, and makes the same cubins: of each file at one of the levels in
+/// turn, or with `SASSAFRAS_ORACLE=all` at both.
 #[test]
 fn the_text_form_is_the_function_behind_every_pass() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let mut files: Vec<_> = std::fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "ptx"));
     files.sort();
-    let mut compared = 0;
-    for path in &files {
+    let all = std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all");
+    let mut compared = [0; 2];
+    for (turn, path) in files.iter().enumerate() {
         let source = std::fs::read_to_string(path).unwrap();
         if source.len() > 60_000 {
             continue;
         }
         let own = source.split(".target ").nth(1).unwrap().split([',', '\n', ' ']).next().unwrap();
-        for level in [0, 3] {
+        for (which, level) in [0, 3].into_iter().enumerate().filter(|(which, _)| all || turn % 2 == *which) {
             let usual = Options { opt_level: level, ..Options::new(own) };
             let mut options = usual.clone();
             options.passes.tamper = Some(Arc::new(|pass, function| {
@@ -135,10 +137,10 @@ fn the_text_form_is_the_function_behind_every_pass() {
             }));
             let (wanted, cubin) = (compile(&source, &usual).unwrap().cubin, compile(&source, &options).unwrap().cubin);
             assert!(cubin == wanted, "{} -O{level}: another cubin", path.display());
-            compared += 1;
+            compared[which] += 1;
         }
     }
-    assert!(compared > 40, "{compared} compilations");
+    assert!(compared.iter().all(|count| *count > 15), "{compared:?} compilations");
 }
 
 /// The program's standard output and exit status.

@@ -8,8 +8,10 @@ pub use crate::vendor::wanted as tool;
 use sassafras::cubin::*;
 use sassafras::tables::elf::{ElfTarget, Layout};
 use sassafras::tables::targets::TARGETS as TARGETS_TABLE;
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Every target of ptxas from sm_75 on.
 pub const TARGETS: [&str; 23] = [
@@ -151,8 +153,18 @@ pub fn compile(ptxas: &Path, body: &str, target: &str, options: &[&str]) -> Resu
     answer.cubin.ok_or(answer.said)
 }
 
-/// A tool's output about a cubin, with the file name replaced by `FILE`.
+/// A tool's output about a cubin, with the file name replaced by `FILE`. Several tests ask about
+/// the same bytes; the first one runs the tool.
 pub fn show(tool: &Path, args: &[&str], cubin: &[u8]) -> Result<String, String> {
+    type Asked = (PathBuf, Vec<String>, Vec<u8>);
+    type Shown = Arc<OnceLock<Result<String, String>>>;
+    static ALL: OnceLock<Mutex<HashMap<Asked, Shown>>> = OnceLock::new();
+    let key = (tool.to_path_buf(), args.iter().map(|arg| arg.to_string()).collect(), cubin.to_vec());
+    let cell = ALL.get_or_init(Mutex::default).lock().expect("no panic").entry(key).or_default().clone();
+    cell.get_or_init(|| shown(tool, args, cubin)).clone()
+}
+
+fn shown(tool: &Path, args: &[&str], cubin: &[u8]) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let path = folder.path().join("a.cubin");
     std::fs::write(&path, cubin).map_err(|e| e.to_string())?;
