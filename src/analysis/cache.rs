@@ -84,15 +84,17 @@ impl<'a> PassCx<'a> {
     }
 
     /// Where many instructions were made since the last time, or PHIs are gone, drops those that
-    /// are in no block.
-    pub fn compact(&mut self) {
+    /// are in no block. Returns whether it renumbered the instructions.
+    pub fn compact(&mut self) -> bool {
         let count = self.function.insts().len();
         let left = std::mem::replace(&mut self.was_ssa, self.function.is_ssa()) && !self.function.is_ssa();
-        if (count > self.enough || left && count > MANY) && self.function.watched().is_none() {
+        let compacts = (count > self.enough || left && count > MANY) && self.function.watched().is_none();
+        if compacts {
             self.function.compact();
             self.cache.def_use = None;
             self.enough = MANY.max(self.function.insts().len() / 8 * 9);
         }
+        compacts
     }
 
     /// The control-flow graph.

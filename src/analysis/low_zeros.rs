@@ -7,7 +7,7 @@
 use super::bit_flow::lut;
 use super::def_use::DefUse;
 use crate::ori::hash::QuickMap;
-use crate::ori::{Function, InstId, Kind, Operand, VReg};
+use crate::ori::{Convention, Function, InstId, Kind, Operand, VReg};
 use crate::tables::{Mod, Op, Prop, Role, value};
 use smallvec::SmallVec;
 
@@ -15,8 +15,12 @@ use smallvec::SmallVec;
 const MOST: usize = 32;
 /// Zero bits of zero.
 const ALL: u32 = u32::BITS;
-/// Zero bits of the stack pointer: a frame is a multiple of 16 bytes.
-const STACK: u32 = 4;
+/// Zero bits of the stack pointer in a kernel: its frame is a multiple of 16 bytes. Source: as
+/// `stack_align` of lowering's layout.
+const KERNEL_STACK: u32 = 4;
+/// As [`KERNEL_STACK`], in a function: the frames of its callers in other compilers' objects are
+/// multiples of 8 bytes.
+const CALLED_STACK: u32 = 3;
 
 /// The number of low bits that are zero in a word of a function in SSA form.
 pub fn of(function: &Function, def_use: &DefUse, word: VReg) -> u32 {
@@ -81,7 +85,10 @@ impl Slice<'_> {
     /// The zero bits of a word by those of its sources.
     fn zeros(&self, word: VReg) -> u32 {
         if self.function.stack_pointer() == Some(word) {
-            return STACK;
+            return match self.function.attributes().convention {
+                Convention::Kernel => KERNEL_STACK,
+                Convention::Device | Convention::SlowPath => CALLED_STACK,
+            };
         }
         self.definition(word).filter(|inst| is_followed(self.function[*inst].op)).map_or(0, |inst| self.result(inst))
     }

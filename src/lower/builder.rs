@@ -85,6 +85,9 @@ pub(super) struct Builder<'a> {
     pub takes_memory: std::cell::OnceCell<bool>,
     /// Current end of the stack below what `alloca` took; null until something needs it.
     pub stack_end: Operand,
+    /// Address of variables whose alignment is above that of the stack pointer; null until something
+    /// needs it.
+    pub aligned_base: Operand,
     /// Functions of the driver that the function calls.
     pub externs: Vec<String>,
     /// Whether the function reads constant bank 2.
@@ -161,6 +164,7 @@ impl<'a> Builder<'a> {
             result_address: Operand::NULL,
             takes_memory: std::cell::OnceCell::new(),
             stack_end: Operand::NULL,
+            aligned_base: Operand::NULL,
             externs: Vec::new(),
             branch_bank: false,
             descriptor: Operand::NULL,

@@ -57,7 +57,7 @@ use call::call_graph::Calls;
 use control::Labels;
 pub use module::layout::LOOSE_SHARED;
 pub(crate) use module::layout::is_shared;
-use module::layout::{FunctionLayout, ModuleLayout};
+use module::layout::{FunctionLayout, ModuleLayout, fixed_places};
 pub use module::relocs::branch_tables;
 use operand::{Class, class_of};
 use std::collections::HashMap;
@@ -327,7 +327,7 @@ impl Lowering<'_> {
     fn all_devices(&mut self) {
         for (id, function) in self.module.functions.iter() {
             if !function.is_entry && function.body.is_some() {
-                let places = FunctionLayout::of_device(self.module, self.calls, id, &FunctionLayout::default());
+                let places = FunctionLayout::of_device(self.module, self.calls, id, &FunctionLayout::default(), true);
                 let device = self.function(id, places);
                 self.devices.push(device);
             }
@@ -344,7 +344,7 @@ impl Lowering<'_> {
         if let Some(found) = self.places.get(&instance) {
             return *found;
         }
-        let places = FunctionLayout::of_device(self.module, self.calls, id, places);
+        let places = FunctionLayout::of_device(self.module, self.calls, id, places, self.layout.object);
         let device = self.function(id, places);
         self.places.insert(instance, self.devices.len());
         self.devices.push(device);
@@ -427,7 +427,7 @@ impl Lowering<'_> {
             branch_bank: builder.branch_bank,
             bank2: builder.globals.bank2,
             pieces: Vec::new(),
-            places: if debug { places.places } else { HashMap::new() },
+            places: if debug { fixed_places(places.places, places.aligned) } else { HashMap::new() },
         }
     }
 }

@@ -108,6 +108,7 @@ pub fn run(
 ) -> Result<(), PassError> {
     let mut cx = PassCx::new(function, ENCODER);
     let mut passes = Pass::ALL.into_iter().peekable();
+    let mut conditions = None;
     for phase in Phase::ALL {
         cx.function.stage_mut().progress = phase.info().progress.unwrap_or(cx.function.stage().progress);
         while let Some(pass) = passes.next_if(|pass| pass.info().phase == phase) {
@@ -116,7 +117,7 @@ pub fn run(
             }
             if runs(pass, cx.function, control) {
                 tell(Event::Before(pass, cx.function));
-                let elapsed = step(pass, &mut cx, options, control)?;
+                let elapsed = step(pass, &mut cx, options, control, &mut conditions)?;
                 tell(Event::After(pass, cx.function, elapsed));
             }
             if control.stop_after == Some(pass) {
@@ -130,10 +131,20 @@ pub fn run(
     Ok(())
 }
 
-/// Runs one pass and the checks after it.
-fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassControl) -> Result<Duration, PassError> {
-    cx.compact();
-    let conditions = control.verify.then(|| verify::convergent_conditions(cx.function));
+/// Runs one pass and the checks after it. `conditions` are those of the convergent operations behind
+/// the pass before, if they were asked for.
+fn step(
+    pass: Pass,
+    cx: &mut PassCx,
+    options: &Legalization,
+    control: &PassControl,
+    conditions: &mut Option<verify::Conditions>,
+) -> Result<Duration, PassError> {
+    if cx.compact() {
+        *conditions = None;
+    }
+    let before =
+        control.verify.then(|| conditions.take().unwrap_or_else(|| verify::convergent_conditions(cx.function)));
     cx.decided.clear();
     cx.hoisted.clear();
     cx.asked.clear();
@@ -157,13 +168,14 @@ fn step(pass: Pass, cx: &mut PassCx, options: &Legalization, control: &PassContr
         tamper(pass, cx.function);
         cx.invalidate(&[]);
     }
-    if let Some(conditions) = conditions {
+    if let Some(before) = before {
         errors.extend(verify::verify(cx.function));
         let now = verify::convergent_conditions(cx.function);
         if cx.decided.is_empty() || verify::ends(cx.function) {
             let changes = verify::Changes { decided: &cx.decided, hoisted: &cx.hoisted, asked: &cx.asked };
-            errors.extend(verify::compare_conditions(cx.function, &conditions, &now, changes));
+            errors.extend(verify::compare_conditions(cx.function, &before, &now, changes));
         }
+        *conditions = Some(now);
     }
     if errors.is_empty() {
         return Ok(elapsed);

@@ -477,6 +477,10 @@ fn shared_bytes(function: &Function, info: &GenerationInfo, dynamic: u32) -> usi
     (fixed as usize).saturating_add(dynamic as usize)
 }
 
+/// The top of the stack is a multiple of 16 bytes, as ptxas expects. It is none of 32, so that code
+/// which expects more is found out.
+const STACK_UNIT: u32 = 16;
+
 /// Registers of a lane: the maximum over the kernel and all functions that it may call.
 fn registers(cubin: &Cubin, function: &Function) -> u32 {
     let behind = cubin.functions.iter().filter(|f| !f.kernel).map(|f| f.registers);
@@ -490,8 +494,8 @@ fn local_bytes(cubin: &Cubin, function: &Function, least: u32) -> u32 {
     // The sizes in a cubin include neither recursion nor indirect calls.
     let has_functions = !function.labels.is_empty() && function.stack.call_return.is_some();
     let calls = has_functions || cubin.functions.iter().any(|f| !f.kernel);
-    let stack = stated.max(least).checked_next_multiple_of(16).unwrap_or(stated);
-    stack.saturating_add(if calls { CALL_STACK } else { 0 })
+    let stack = stated.max(least).checked_next_multiple_of(STACK_UNIT).unwrap_or(stated);
+    stack.saturating_add(if calls { CALL_STACK } else { 0 }) | STACK_UNIT
 }
 
 /// Checks that the grid has whole clusters.

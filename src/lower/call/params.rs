@@ -78,7 +78,7 @@ impl Builder<'_> {
         let AddressBase::Symbol(id) = address.base else { return None };
         let Home::Frame(start) = self.homes.get(&id)? else { return None };
         let (at, bytes) = (start.checked_add_signed(address.offset)?, u64::from(bits / 8));
-        let aligned = bytes == 0 || at.is_multiple_of(bytes);
+        let aligned = bytes == 0 || at.is_multiple_of(bytes) && bytes <= self.layout.stack_align;
         (!aligned).then_some((at / 4..(at + bytes).div_ceil(4), (at % 4) as i64))
     }
 

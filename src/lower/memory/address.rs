@@ -9,6 +9,7 @@ use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::call::call_graph::function_of;
 use crate::lower::call::params::Home;
 use crate::lower::module::layout::is_shared;
+use crate::ori::build::int::LUT_AND;
 use crate::ori::mods::*;
 use crate::ori::{Kind, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, SymbolId, SymbolKind};
@@ -208,11 +209,35 @@ impl Builder<'_> {
                 let offset = self.globals.constant_offset(id).ok_or(Refusal::NotBuilt)?;
                 Ok((Operand::zero(), offset as i64))
             }
-            Space::Local => Ok((self.stack_pointer(), self.frame_offset(id)?)),
+            Space::Local => {
+                let aligned = self.layout.aligned.as_ref().is_some_and(|aligned| aligned.variables.contains(&id));
+                let base = if aligned { self.aligned_base() } else { self.stack_pointer() };
+                Ok((base, self.frame_offset(id)?))
+            }
             Space::Param | Space::ParamEntry => Ok((Operand::zero(), self.frame_offset(id)?)),
             space if is_shared(space) => Ok((self.shared_window(), self.frame_offset(id)?)),
             _ => Err(Refusal::NotBuilt),
         }
+    }
+
+    /// The address of the variables whose alignment is above that of the stack pointer.
+    fn aligned_base(&mut self) -> Operand {
+        let Some(aligned) = &self.layout.aligned else { return self.stack_pointer() };
+        let (first, align) = (aligned.start + aligned.align - self.layout.stack_align, aligned.align as u32);
+        if self.aligned_base.is_null() {
+            self.aligned_base = self.temp();
+            let (end, sp, first, mask) =
+                (self.temp(), self.stack_pointer(), self.imm(first as u32), self.imm(align.wrapping_neg()));
+            self.put_first(
+                Op::IADD3,
+                &[],
+                &[(Role::D, end), (Role::A, sp), (Role::B, first), (Role::C, Operand::zero())],
+            );
+            let (d, none, lut) = (self.aligned_base, Operand::zero(), self.literal(LUT_AND.into()));
+            let args = [(Role::D, d), (Role::A, end), (Role::B, mask), (Role::C, none), (Role::Lut, lut)];
+            self.put_first(Op::LOP3, &[], &args);
+        }
+        self.aligned_base
     }
 
     fn frame_offset(&self, id: SymbolId) -> Lowered<i64> {

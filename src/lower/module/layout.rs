@@ -399,8 +399,22 @@ pub(crate) struct FunctionLayout {
     pub dynamic_shared: bool,
     /// Bytes of the frame that lowering lays out.
     pub local_bytes: u32,
+    /// What the stack pointer is a multiple of wherever the function is entered.
+    pub stack_align: u64,
+    /// Variables of the frame whose alignment is larger; `None` if there are none.
+    pub aligned: Option<Aligned>,
     /// Launch directives of an entry.
     pub launch: Launch,
+}
+
+/// A part of the frame with variables whose alignment is above that of the stack pointer. It begins
+/// at the first multiple of `align` from `start` on, which only the running code knows; their places
+/// are offsets from there.
+#[derive(Clone, Default)]
+pub(crate) struct Aligned {
+    pub start: u64,
+    pub align: u64,
+    pub variables: BTreeSet<SymbolId>,
 }
 
 impl FunctionLayout {
@@ -413,7 +427,11 @@ impl FunctionLayout {
         (info, elf): (&GenerationInfo, Option<&ElfTarget>),
     ) -> Result<Self, (Pos, String)> {
         let function = &module.functions[id];
-        let mut layout = FunctionLayout { launch: launch_of(&function.directives), ..FunctionLayout::default() };
+        let mut layout = FunctionLayout {
+            launch: launch_of(&function.directives),
+            stack_align: STACK_ALIGN,
+            ..FunctionLayout::default()
+        };
         layout.place_params(module, function, (info, elf))?;
         let mut used = calls.uses(id).symbols.clone();
         reach.iter().for_each(|callee| used.extend(&calls.uses(*callee).symbols));
@@ -427,11 +445,19 @@ impl FunctionLayout {
         self.param_base != 0
     }
 
-    /// The layout of a device function in a kernel.
-    pub fn of_device(module: &ast::Module, calls: &Calls, id: FunctionId, kernel: &FunctionLayout) -> Self {
+    /// The layout of a device function in a kernel, or in an `object`, where code of another compiler
+    /// may call it.
+    pub fn of_device(
+        module: &ast::Module,
+        calls: &Calls,
+        id: FunctionId,
+        kernel: &FunctionLayout,
+        object: bool,
+    ) -> Self {
         let shared = |id: &SymbolId| matches!(&module.symbols[*id].kind, SymbolKind::Variable(v) if is_shared(v.space));
         let places = kernel.places.iter().filter(|(id, _)| shared(id)).map(|(id, at)| (*id, *at)).collect();
-        let mut layout = FunctionLayout { places, ..FunctionLayout::default() };
+        let stack_align = if object { FOREIGN_STACK_ALIGN } else { STACK_ALIGN };
+        let mut layout = FunctionLayout { places, stack_align, ..FunctionLayout::default() };
         layout.place_frame(module, calls, id);
         layout
     }
@@ -513,13 +539,37 @@ impl FunctionLayout {
                 put(id, size.next_multiple_of(4), STACK_ALIGN);
             }
         }
-        for (id, variable) in variables_of(module, &uses.symbols) {
-            if variable.space == Space::Local {
-                put(id, variable.size, variable.align);
-            }
-        }
+        let variables = variables_of(module, &uses.symbols);
+        let variables = variables.into_iter().filter(|(_, variable)| variable.space == Space::Local);
+        let (above, plain): (Vec<_>, Vec<_>) = variables.partition(|(_, variable)| variable.align > self.stack_align);
+        plain.into_iter().for_each(|(id, variable)| put(id, variable.size, variable.align));
+        local = self.place_aligned(&above, local);
         self.local_bytes = local.next_multiple_of(STACK_ALIGN).min(u64::from(u32::MAX)) as u32;
     }
+}
+
+impl FunctionLayout {
+    /// Lays out the variables whose alignment is above that of the stack pointer, behind `end`.
+    fn place_aligned(&mut self, variables: &[(SymbolId, &ast::Variable)], end: u64) -> u64 {
+        let Some(align) = variables.iter().map(|(_, variable)| variable.align).max() else { return end };
+        let start = end.next_multiple_of(self.stack_align);
+        let mut at = 0u64;
+        for (id, variable) in variables {
+            at = at.next_multiple_of(variable.align);
+            self.places.insert(*id, at);
+            at = at.saturating_add(variable.size).min(MOST_LOCAL);
+        }
+        let variables = variables.iter().map(|(id, _)| *id).collect();
+        self.aligned = Some(Aligned { start, align, variables });
+        start.saturating_add(align - self.stack_align).saturating_add(at).min(MOST_LOCAL)
+    }
+}
+
+/// The places that are fixed distances from the stack pointer or from a constant bank.
+pub(crate) fn fixed_places(mut all: HashMap<SymbolId, u64>, aligned: Option<Aligned>) -> HashMap<SymbolId, u64> {
+    let moving = aligned.map(|aligned| aligned.variables).unwrap_or_default();
+    all.retain(|id, _| !moving.contains(id));
+    all
 }
 
 /// End offset of the parameters of an entry that begin at `base`.
@@ -577,8 +627,11 @@ fn outgoing(module: &ast::Module, calls: &Calls, function: &ast::Function) -> (u
     (bytes.next_multiple_of(STACK_ALIGN), written)
 }
 
-/// Alignment of the stack pointer in bytes.
+/// Alignment of the stack pointer in bytes, in kernels and in what they call.
 const STACK_ALIGN: u64 = 16;
+/// As [`STACK_ALIGN`], in what the code of another compiler may call: frames of ptxas 13.0.88 are
+/// multiples of 8 bytes, and its functions with variables of 16 align the stack pointer themselves.
+const FOREIGN_STACK_ALIGN: u64 = 8;
 
 fn launch_of(directives: &ast::Directives) -> Launch {
     Launch {

@@ -8,8 +8,16 @@ use cranelift_entity::SecondaryMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each convergent operation, the conditional branches it is control dependent on.
-pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<InstId>> {
+pub type Conditions = BTreeMap<InstId, BTreeSet<InstId>>;
+
+/// The conditions of the convergent operations of a function.
+pub fn convergent_conditions(function: &Function) -> Conditions {
     let cfg = Cfg::new(function);
+    let operations = |block: Block| function[block].iter().filter(|inst| is_program_convergent(function, **inst));
+    let asking: Vec<Block> = cfg.rpo.iter().copied().filter(|block| operations(*block).next().is_some()).collect();
+    if asking.is_empty() {
+        return BTreeMap::new();
+    }
     let trees = cfg.post_dominators_by_exit(function, usize::MAX);
     let after = |block: Block| trees.iter().find(|tree| tree.covers(block)).and_then(|tree| tree.parent(block));
     let mut direct: SecondaryMap<Block, BTreeSet<Block>> = SecondaryMap::new();
@@ -27,16 +35,16 @@ pub fn convergent_conditions(function: &Function) -> BTreeMap<InstId, BTreeSet<I
         function[block].iter().find(guarded).copied()
     };
     let mut out = BTreeMap::new();
-    for block in &cfg.rpo {
+    for block in asking {
         let mut closure: BTreeSet<Block> = BTreeSet::new();
-        let mut work = vec![*block];
+        let mut work = vec![block];
         while let Some(at) = work.pop() {
             work.extend(direct[at].iter().filter(|b| closure.insert(**b)));
         }
         let conditions: BTreeSet<InstId> = closure.iter().filter_map(|b| branch(*b)).collect();
-        for inst in function[*block].iter().filter(|i| is_program_convergent(function, **i)) {
+        operations(block).for_each(|inst| {
             out.insert(*inst, conditions.clone());
-        }
+        });
     }
     out
 }
@@ -71,8 +79,8 @@ pub struct Changes<'a> {
 /// is written in full.
 pub fn compare_conditions(
     function: &Function,
-    before: &BTreeMap<InstId, BTreeSet<InstId>>,
-    after: &BTreeMap<InstId, BTreeSet<InstId>>,
+    before: &Conditions,
+    after: &Conditions,
     Changes { decided, hoisted, asked }: Changes,
 ) -> Vec<String> {
     let mut errors = Vec::new();

@@ -9,7 +9,7 @@
 mod convergence;
 mod ssa;
 
-pub use convergence::{Changes, compare_conditions, convergent_conditions, ends};
+pub use convergence::{Changes, Conditions, compare_conditions, convergent_conditions, ends};
 
 use super::cfg::BlockSet;
 use super::function::{Block, File, Function, InstId};
