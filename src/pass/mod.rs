@@ -131,8 +131,8 @@ pub fn run(
     Ok(())
 }
 
-/// Runs one pass and the checks after it. `conditions` are those of the convergent operations behind
-/// the pass before, if they were asked for.
+/// Runs one pass and the checks after it. `conditions` are those of the convergent operations
+/// behind the pass before, if they were asked for.
 fn step(
     pass: Pass,
     cx: &mut PassCx,

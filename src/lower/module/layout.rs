@@ -407,9 +407,9 @@ pub(crate) struct FunctionLayout {
     pub launch: Launch,
 }
 
-/// A part of the frame with variables whose alignment is above that of the stack pointer. It begins
-/// at the first multiple of `align` from `start` on, which only the running code knows; their places
-/// are offsets from there.
+/// A part of the frame with variables whose alignment is above that of the stack pointer. It
+/// begins at the first multiple of `align` from `start` on, which only the running code knows;
+/// their places are offsets from there.
 #[derive(Clone, Default)]
 pub(crate) struct Aligned {
     pub start: u64,
