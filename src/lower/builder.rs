@@ -85,8 +85,8 @@ pub(super) struct Builder<'a> {
     pub takes_memory: std::cell::OnceCell<bool>,
     /// Current end of the stack below what `alloca` took; null until something needs it.
     pub stack_end: Operand,
-    /// Address of variables whose alignment is above that of the stack pointer; null until something
-    /// needs it.
+    /// Address of variables whose alignment is above that of the stack pointer; null until
+    /// something needs it.
     pub aligned_base: Operand,
     /// Functions of the driver that the function calls.
     pub externs: Vec<String>,

@@ -445,8 +445,8 @@ impl FunctionLayout {
         self.param_base != 0
     }
 
-    /// The layout of a device function in a kernel, or in an `object`, where code of another compiler
-    /// may call it.
+    /// The layout of a device function in a kernel, or in an `object`, where code of another
+    /// compiler may call it.
     pub fn of_device(
         module: &ast::Module,
         calls: &Calls,
