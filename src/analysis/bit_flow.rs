@@ -94,13 +94,16 @@ fn halves(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
     let mods = &function[inst].mods;
     let lanes = [result & LOW_HALF != 0, result & !LOW_HALF != 0];
     let of = |lane: bool, half: u32| if lane { half } else { 0 };
-    let (low, high) = match role {
-        Role::A if mods.get(Mod::SwzA) == value::swz_a::NONE => (LOW_HALF, !LOW_HALF),
-        Role::B if mods.get(Mod::SwzB) == value::swz_b::NONE => (LOW_HALF, !LOW_HALF),
-        Role::C if mods.get(Mod::SwzC) == value::swz_c::NONE => (LOW_HALF, !LOW_HALF),
-        Role::A if mods.get(Mod::SwzA) == value::swz_a::H1_H1 => (!LOW_HALF, !LOW_HALF),
-        Role::B if mods.get(Mod::SwzB) == value::swz_b::H1_H1 => (!LOW_HALF, !LOW_HALF),
-        Role::C if mods.get(Mod::SwzC) == value::swz_c::H1_H1 => (!LOW_HALF, !LOW_HALF),
+    let swizzles = [
+        (Role::A, Mod::SwzA, value::swz_a::NONE, value::swz_a::H1_H1),
+        (Role::B, Mod::SwzB, value::swz_b::NONE, value::swz_b::H1_H1),
+        (Role::C, Mod::SwzC, value::swz_c::NONE, value::swz_c::H1_H1),
+    ];
+    let swizzle =
+        swizzles.into_iter().find(|(of, ..)| *of == role).map(|(_, key, own, high)| (mods.get(key), own, high));
+    let (low, high) = match swizzle {
+        Some((chosen, own, _)) if chosen == own => (LOW_HALF, !LOW_HALF),
+        Some((chosen, _, high)) if chosen == high => (!LOW_HALF, !LOW_HALF),
         _ => (u32::MAX, u32::MAX),
     };
     of(lanes[0], low) | of(lanes[1], high)

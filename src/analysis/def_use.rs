@@ -122,6 +122,12 @@ pub fn is_free(function: &Function, reg: VReg) -> bool {
     data.phys.is_none() && data.fixed.is_none()
 }
 
+/// Whether a register has one value in the whole function. Only `alloca` and calls without an ABI
+/// move the stack pointer.
+pub fn keeps(function: &Function, reg: VReg) -> bool {
+    is_free(function, reg) || function.stack_pointer() == Some(reg)
+}
+
 /// Whether an instruction sets the stack pointer. Before allocation nothing may pass it, since
 /// spill code of what passes would address another frame.
 pub fn sets_stack_pointer(function: &Function, inst: InstId) -> bool {

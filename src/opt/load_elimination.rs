@@ -9,10 +9,10 @@
 //! What is in a part of a word is known only from an equal load.
 
 use crate::analysis::PassCx;
-use crate::analysis::def_use::{is_free, rewrite};
+use crate::analysis::def_use::{is_free, keeps, rewrite};
 use crate::analysis::memory_dependence::{Memory, is_weak};
 use crate::ori::operand::Kind;
-use crate::ori::{Block, Function, InstId, Operand, VReg};
+use crate::ori::{Block, Function, InstId, Operand};
 use crate::tables::{Mod, Op, Prop, Role, Says};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -107,12 +107,6 @@ fn is_simple(function: &Function, inst: InstId) -> bool {
 /// Whether an operation is a load or a store of one place.
 fn is_access(op: Op) -> bool {
     op.has(Prop::OnePlace)
-}
-
-/// Whether a register has one value in the whole function. Only `alloca` and calls without an ABI
-/// move the stack pointer, and they end the facts.
-fn keeps(function: &Function, reg: VReg) -> bool {
-    is_free(function, reg) || function.stack_pointer() == Some(reg)
 }
 
 /// What a store leaves in memory.

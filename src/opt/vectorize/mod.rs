@@ -15,7 +15,7 @@
 mod pack;
 mod tuples;
 
-use crate::analysis::def_use::{DefUse, Fits, is_free, sets_stack_pointer};
+use crate::analysis::def_use::{DefUse, Fits, keeps, sets_stack_pointer};
 use crate::analysis::memory_dependence::{Memory, size};
 use crate::analysis::{PassCx, low_zeros};
 use crate::ori::hash::QuickMap;
@@ -201,9 +201,8 @@ fn place(function: &Function, inst: InstId) -> Option<(i64, VReg)> {
     let offset = if offset.is_null() { 0 } else { function.imm_value(offset)? as u32 as i32 };
     let mut registers = SmallVec::<[VReg; 2]>::new();
     function.for_each_reg(function.arg(inst, Role::A), |reg| registers.push(reg));
-    let keeps = |reg: &VReg| is_free(function, *reg) || function.stack_pointer() == Some(*reg);
     let above = function.above_frame().contains(&inst);
-    let known = !above && function.arg(inst, Role::Ub).is_null() && registers.iter().all(keeps);
+    let known = !above && function.arg(inst, Role::Ub).is_null() && registers.iter().all(|reg| keeps(function, *reg));
     registers.first().filter(|_| known).map(|base| (i64::from(offset), *base))
 }
 
