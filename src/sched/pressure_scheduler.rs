@@ -25,7 +25,7 @@ use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::analysis::loops::Loops;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Block, Function, InstId, register_changes, table};
+use crate::ori::{Block, Function, InstId, VReg, register_changes, table};
 use crate::tables::{Prop, Tunable};
 use cranelift_entity::SecondaryMap;
 
@@ -34,6 +34,8 @@ const SPARE: i32 = 24;
 /// General registers above which pure instructions may also precede a barrier that they stood
 /// behind.
 const RISES: i32 = 160;
+/// Registers up to which those of arguments and results are free until a call and behind it.
+const FEW: u32 = 32;
 /// Instructions between two that are fixed; more are left in their order.
 const LONGEST: usize = 20_000;
 /// Regions of a block that are kept for the next order.
@@ -317,5 +319,19 @@ fn is_group_product(function: &Function, inst: InstId) -> bool {
 
 fn stays(function: &Function, inst: InstId) -> bool {
     let begins = function[inst].op.has(Prop::BeginsBlock);
-    begins || is_group_product(function, inst) || is_fixed(function, inst) || sets_stack_pointer(function, inst)
+    let fixed = begins || is_group_product(function, inst) || is_fixed(function, inst);
+    fixed || sets_stack_pointer(function, inst) || hands_over(function, inst)
+}
+
+/// Whether an instruction copies an argument or a result to or from the register that the
+/// convention gives it, in a function with so few registers that this one is needed elsewhere.
+fn hands_over(function: &Function, inst: InstId) -> bool {
+    let few = function.attributes().max_registers.is_some_and(|most| most <= FEW);
+    let mut fixed = false;
+    let mut note = |reg: VReg| fixed |= function[reg].fixed.is_some();
+    if few && function[inst].op.has(Prop::Copies) {
+        function.for_each_use(inst, &mut note);
+        function.for_each_def(inst, &mut note);
+    }
+    fixed
 }

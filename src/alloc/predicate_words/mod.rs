@@ -4,9 +4,13 @@
 //! block share a word instead, at the same number of instructions: `SEL w, bit` or `@p LOP3 w, w,
 //! bit` behind the definition, and LOP3 with a predicate as its result before a reader. Moved are
 //! predicates with one definition, without a guard, whose readers all stand behind it in its block,
-//! before the terminators. The one that is read last gives way, and keeps its register where no
-//! other needs it. What is left, the allocator moves.
+//! before the terminators: the one that is read last gives way, and keeps its register where no
+//! other needs it. Before them those that live in several blocks move ([`shared`]). What is left,
+//! the allocator moves.
 
+mod shared;
+
+use self::shared::{Bit, Lives, Shared};
 use super::rematerialize::peak;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_free;
@@ -36,19 +40,22 @@ pub fn run(cx: &mut PassCx) {
     if slow || peak(cx.function, &live, File::P) <= ALL as u32 {
         return;
     }
+    let (loops, dominators) = (cx.loops(), cx.dominators());
     let function = &mut *cx.function;
     let local = local(function);
+    let lives = Lives { live: &live, local: &local, loops: &loops, dominators: &dominators };
+    let shared = Shared::choose(function, &lives);
     for block in function.layout().to_vec() {
-        let crowded = names_many(function, block, &live);
+        let crowded = names_many(function, block, &live) || shared.touched[block];
         if !crowded || function[block].iter().any(|inst| names_by_mask(function, *inst)) {
             continue;
         }
-        let mut packer = Packer::new(function, block, &live, &local);
+        let mut packer = Packer::new(function, block, &lives, &shared);
         let order = packer.order(function);
-        if !order.iter().any(|item| matches!(item, Item::Test(..))) {
+        if !shared.touched[block] && !order.iter().any(|item| matches!(item, Item::Test(..))) {
             continue;
         }
-        rewrite(function, block, &packer.moved, order);
+        rewrite(function, block, (&packer.moved, &shared), order);
         cx.unchanged = false;
     }
 }
@@ -132,22 +139,24 @@ struct Packer {
 }
 
 impl Packer {
-    fn new(function: &Function, block: Block, live: &Liveness, local: &SecondaryMap<VReg, Place>) -> Packer {
+    fn new(function: &Function, block: Block, lives: &Lives, shared: &Shared) -> Packer {
         let insts = function[block].clone();
         let mut readers: QuickMap<VReg, SmallVec<[u32; 4]>> = QuickMap::default();
         let mut movable = RegSet::new(function.regs().len());
-        let mut lives = RegSet::new(function.regs().len());
-        let counts = |reg: VReg| function[reg].file == File::P && local[reg] != Place::In(block);
-        let mut count = live.live[block].iter().filter(|reg| counts(**reg) && lives.insert(**reg)).count();
+        let mut others_live = RegSet::new(function.regs().len());
+        let moves = |reg: VReg| lives.local[reg] == Place::In(block) || shared.bits.contains_key(&reg);
+        let counts = |reg: VReg| function[reg].file == File::P && !moves(reg);
+        let through = lives.live.live[block].iter();
+        let mut count = through.filter(|reg| counts(**reg) && others_live.insert(**reg)).count();
         let mut others = vec![count; insts.len() + 1];
         for (at, inst) in insts.iter().enumerate().rev() {
             if function[*inst].guard.is_null() {
-                function.for_each_def(*inst, |reg| count -= usize::from(lives.remove(reg)));
+                function.for_each_def(*inst, |reg| count -= usize::from(others_live.remove(reg)));
             }
             function.for_each_use(*inst, |reg| {
                 if function[reg].file != File::P {
                 } else if counts(reg) {
-                    count += usize::from(lives.insert(reg));
+                    count += usize::from(others_live.insert(reg));
                 } else {
                     let readers = readers.entry(reg).or_default();
                     if readers.last() != Some(&(at as u32)) {
@@ -227,14 +236,15 @@ impl Packer {
 }
 
 /// Writes the new order, with what moves the predicates to their bits.
-fn rewrite(function: &mut Function, block: Block, moved: &RegSet, order: Vec<Item>) {
+fn rewrite(function: &mut Function, block: Block, (moved, shared): (&RegSet, &Shared), order: Vec<Item>) {
     let mut out = Vec::with_capacity(order.len());
     let mut bits: QuickMap<VReg, (VReg, u64)> = QuickMap::default();
     let (mut word, mut tests) = (None, out.len());
     for item in order {
         match item {
             Item::Test(origin, name) => {
-                if let Some((word, bit)) = bits.get(&origin).copied() {
+                let own = shared.bits.get(&origin).map(|bit| (bit.word, bit.mask));
+                if let Some((word, bit)) = own.or_else(|| bits.get(&origin).copied()) {
                     out.push(test(function, name, word, bit));
                 }
             }
@@ -243,8 +253,15 @@ fn rewrite(function: &mut Function, block: Block, moved: &RegSet, order: Vec<Ite
                 out[tests..].iter().for_each(|test: &InstId| function[*test].line = line);
                 out.push(inst);
                 let mut made: SmallVec<[VReg; 2]> = SmallVec::new();
-                function.for_each_def(inst, |reg| made.extend(moved.contains(reg).then_some(reg)));
+                let moves = |reg: VReg| moved.contains(reg) || shared.bits.contains_key(&reg);
+                function.for_each_def(inst, |reg| made.extend(moves(reg).then_some(reg)));
                 for reg in made {
+                    if let Some(Bit { word, mask, first }) = shared.bits.get(&reg).copied() {
+                        let new = if first { begin(function, word, reg) } else { set(function, word, mask, reg) };
+                        function[new].line = line;
+                        out.push(new);
+                        continue;
+                    }
                     let number = bits.len() as u32 % BITS;
                     let first = number == 0;
                     let to = word.filter(|_| !first).unwrap_or_else(|| function.new_reg(File::R));
