@@ -1,7 +1,9 @@
 //! `wmma.load` and `wmma.store`: fragments between registers and memory.
 //!
-//! Accesses whole words, or single elements if the elements of a register are not adjacent in
-//! memory. `tables/lowering/tiles.ron` alone says which element a register holds.
+//! Accesses whole words. If the elements of a register are not adjacent in memory, words of 16-bit
+//! elements are those of the transposed matrix, which MOVM turns; others are put together from
+//! single elements. `tables/lowering/tiles.ron` alone says which element a register holds. Source:
+//! ptxas 13.0.88 does the same.
 
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::memory::address::{Place, Window, window_of};
@@ -11,7 +13,7 @@ use crate::ori::mods::*;
 use crate::ptx::ast;
 use crate::tables::lowering::{self, Tile};
 use crate::tables::ptx::{Layout, Op as PtxOp, ScalarType, SpecialRegister};
-use crate::tables::{Op, Role};
+use crate::tables::{Mod, Op, Role, value};
 use smallvec::SmallVec;
 
 /// A matrix in memory.
@@ -21,6 +23,8 @@ struct Matrix {
     order: Order,
     /// Whether the elements of a register are adjacent in memory.
     natural: bool,
+    /// Whether they are in the transposed matrix, whose words are accessed instead.
+    turned: bool,
     stride: Stride,
     /// Address of the lane's own first element.
     place: Place,
@@ -91,7 +95,10 @@ impl Builder<'_> {
         self.all_lanes();
         let order = Order::default();
         debug_assert!(window_of(inst.mods.space).is_ok());
-        let mut matrix = Matrix { tile, ty, order, natural: rows == tile.rows, stride, place, lines: Vec::new() };
+        let natural = rows == tile.rows;
+        // MOVM turns 8 rows of 8 elements.
+        let turned = !natural && ty.bits() == 16 && tile.per == 2;
+        let mut matrix = Matrix { tile, ty, order, natural, turned, stride, place, lines: Vec::new() };
         self.lane_address(&mut matrix)?;
         Ok(matrix)
     }
@@ -109,7 +116,8 @@ impl Builder<'_> {
         d
     }
 
-    /// Moves the address to the lane's own element: lane / 4 across, a multiple of lane % 4 along.
+    /// Moves the address to the lane's own element: lane / 4 across, a multiple of lane % 4 along;
+    /// the other way round in a transposed matrix.
     fn lane_address(&mut self, m: &mut Matrix) -> Lowered {
         let lane = self.special_source(SpecialRegister::Laneid)?;
         let (group, low, in_group) = (self.temp(), self.imm(3), self.temp());
@@ -119,7 +127,7 @@ impl Builder<'_> {
         let per = if m.tile.per == 0 { 2 } else { u32::from(m.tile.per) };
         // Lines are a stride apart, elements in a line the size of an element.
         let (line, place, lines, places) =
-            if m.natural { (group, in_group, 1, per) } else { (in_group, group, per, 1) };
+            if m.natural || m.turned { (group, in_group, 1, per) } else { (in_group, group, per, 1) };
         let (near, offset) = (self.temp(), self.temp());
         let bytes = self.imm((places * m.ty.bits()).div_ceil(8));
         self.imad(near, place, bytes, Operand::zero());
@@ -180,10 +188,11 @@ impl Builder<'_> {
     fn load_register(&mut self, m: &mut Matrix, (across, along): (u8, u8)) -> Lowered<[Operand; 2]> {
         let (across, along) = (u32::from(across), u32::from(along));
         let (count, bits) = (Self::elements_of(m), m.ty.bits());
-        if count == 1 || m.natural {
+        if count == 1 || m.natural || m.turned {
             let place = self.element(m, across, along);
             let d = if bits == 64 { self.temp_pair() } else { self.temp() };
             self.load_word(d, if bits == 64 { SIZE_64 } else { SIZE_32 }, place, &m.order)?;
+            let d = if m.turned { self.turn(d) } else { d };
             return Ok(self.words(d));
         }
         let mut values: SmallVec<[Operand; 4]> = SmallVec::new();
@@ -200,7 +209,8 @@ impl Builder<'_> {
     fn store_register(&mut self, m: &mut Matrix, (across, along): (u8, u8), value: Operand) -> Lowered {
         let (across, along) = (u32::from(across), u32::from(along));
         let (count, bits) = (Self::elements_of(m), m.ty.bits());
-        if count == 1 || m.natural {
+        if count == 1 || m.natural || m.turned {
+            let value = if m.turned { self.turn(value) } else { value };
             let place = self.element(m, across, along);
             return self.store_word(value, if bits == 64 { SIZE_64 } else { SIZE_32 }, place, &m.order);
         }
@@ -212,6 +222,14 @@ impl Builder<'_> {
             self.store_word(part, if bits == 8 { SIZE_U8 } else { SIZE_U16 }, place, &m.order)?;
         }
         Ok(())
+    }
+
+    /// Transposes 8 rows of 8 elements of 16 bits, of which each lane has two in one row.
+    pub fn turn(&mut self, word: Operand) -> Operand {
+        let d = self.temp();
+        self.all_lanes();
+        self.put(Op::MOVM, &[(Mod::Mlayout, value::mlayout::MT88)], &[(Role::D, d), (Role::A, word)]);
+        d
     }
 
     /// Emits one store instruction.

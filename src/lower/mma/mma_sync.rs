@@ -337,9 +337,8 @@ impl Builder<'_> {
     pub fn move_matrix(&mut self, inst: &ast::Instruction) -> Lowered {
         let d = self.dest(&inst.operands[0])?;
         let a = self.source_reg(&inst.operands[1], ScalarType::B32)?;
-        self.all_lanes();
-        let transposed = (Mod::Mlayout, value::mlayout::MT88);
-        self.put(Op::MOVM, &[transposed], &[(Role::D, d), (Role::A, a)]);
+        let turned = self.turn(a);
+        self.copy(d, turned);
         Ok(())
     }
 
