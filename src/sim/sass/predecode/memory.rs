@@ -148,7 +148,7 @@ fn remote(b: &mut Builder) -> Result<Remote, String> {
 
 /// A copy or a reduction of a box of a tensor.
 fn tensor(b: &mut Builder) -> Result<Tensor, String> {
-    let modes = ["2CTA", "W", "W128"];
+    let modes = ["W", "W128"];
     if let Some(mode) = modes.into_iter().find(|mode| b.has(mode)) {
         return Err(format!("the simulator does not copy tensors with .{mode}"));
     }
@@ -170,7 +170,8 @@ fn tensor(b: &mut Builder) -> Result<Tensor, String> {
         b.code.c = b.src(Role::C, wide && offsets, Kind::Int)?;
     }
     let coordinates = if mode == Mode::Rows { GATHERED as u8 } else { dimensions };
-    Ok(Tensor { loads, coordinates, mode, reduces, multicast, wide })
+    let pair = b.has("2CTA");
+    Ok(Tensor { loads, coordinates, mode, reduces, multicast, wide, pair })
 }
 
 /// What an instruction does to a barrier in shared memory.
