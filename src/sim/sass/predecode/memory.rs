@@ -47,6 +47,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::ST => store(b, Space::Generic, access)?,
         Op::STS => store(b, Space::Shared, access)?,
         Op::STL => store(b, Space::Local, access)?,
+        Op::USTGR | Op::UREDGR => for_all(b, access)?,
         Op::ATOMG | Op::RED => atomic(b, Space::Global)?,
         Op::ATOM => atomic(b, Space::Generic)?,
         Op::ATOMS => atomic(b, Space::Shared)?,
@@ -273,6 +274,20 @@ fn store(b: &mut Builder, space: Space, access: Access) -> Result<Exec, String> 
     address(b, space)?;
     b.code.b = b.src(Role::B, false, Kind::Int)?;
     Ok(Exec::Store { space, access })
+}
+
+/// A store or a sum that a warp does once, for all its lanes.
+fn for_all(b: &mut Builder, access: Access) -> Result<Exec, String> {
+    b.code.a = b.src(Role::A, true, Kind::Int)?;
+    b.code.ub = Src { wide: true, ..Src::default() };
+    b.code.off = b.imm(Role::Off) as i64;
+    b.code.b = b.src(Role::B, b.has("64"), Kind::Int)?;
+    if b.lifted.inst.op == Op::USTGR {
+        return Ok(Exec::Store { space: Space::Global, access });
+    }
+    let types = [("64", AtomicType::Unsigned(8)), ("S32", AtomicType::Signed(4))];
+    let ty = b.lifted.words.pick(&types).unwrap_or(AtomicType::Unsigned(4));
+    Ok(Exec::Atomic { space: Space::Global, op: AtomicOp::Add, ty })
 }
 
 fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
