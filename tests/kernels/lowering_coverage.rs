@@ -5,7 +5,7 @@
 //! `modern_forms.txt` those of the newer families as the probes beside the project have them; where
 //! either folder is present, its list must match its files (`SASSAFRAS_BLESS=1` rewrites it). The
 //! forms that no line of `forms.txt`, no kernel of `tests/cases/exec` and no launched kernel of
-//! `tests/cases/corpus` executes must be exactly those of `missing_forms.txt`, each with its reason,
+//! `tests/cases/corpus` executes must be exactly those of `missing_forms.txt`, each with a reason,
 //! and few; the numbers are printed.
 
 use crate::slice;
