@@ -23,7 +23,7 @@ const REFUSED: [&str; 5] = [
 ];
 
 /// Reads of textures that are refused where they are calls of the driver.
-const TEXTURES: [&str; 3] = ["with a comparison", "'tex.2dms'", "'tex.a2dms'"];
+const TEXTURES: [&str; 2] = ["with a comparison", "'tex.2dms'"];
 
 /// Where a word tells the chosen lane from the others, no lanes take turns: only the barrier is
 /// made lane by lane.
