@@ -564,9 +564,12 @@ impl Parser<'_> {
             }
             AddressBase::Symbol(symbol) => {
                 let symbol_of = &self.module.symbols[symbol];
-                let SymbolKind::Variable(variable) = &symbol_of.kind else {
-                    return Err((operand.pos, format!("Illegal operand type to instruction '{name}'")));
-                };
+                let illegal = || Err((operand.pos, format!("Illegal operand type to instruction '{name}'")));
+                let SymbolKind::Variable(variable) = &symbol_of.kind else { return illegal() };
+                // A reference has no bytes.
+                if variable.ty.class() == TypeClass::Opaque {
+                    return illegal();
+                }
                 if e.mods.space.is_some_and(|space| family(space) != family(variable.space)) {
                     let message = "State space mismatch between instruction and address in instruction";
                     return Err((operand.pos, format!("{message} '{name}'")));

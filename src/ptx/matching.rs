@@ -158,7 +158,9 @@ impl<'a> Parser<'a> {
             && on >> target.column & 1 == 0
         {
             if !self.refused {
-                self.error(pos, format!("Instruction '{}' not supported on .target '{}'", typed(), target.name));
+                let general = || format!("Instruction '{}' not supported on .target '{{target}}'", typed());
+                let text = if form.refused.is_empty() { general() } else { form.refused.to_string() };
+                self.error(pos, text.replace("{target}", target.name));
             }
             return;
         }
@@ -175,9 +177,14 @@ impl<'a> Parser<'a> {
             match requirement.text {
                 None => self.need_type(op, types, requirement.needs, pos),
                 Some((group, value)) => {
-                    if let Some((_, _, suffix)) = set.iter().find(|(g, v, _)| (*g, *v) == (group, value)) {
-                        self.need(Subject::Modifier(&format!(".{}", suffix.0), requirement.needs), suffix.1);
-                    }
+                    let written = set.iter().find(|(g, v, _)| (*g, *v) == (group, value));
+                    let Some((_, _, suffix)) = written else { continue };
+                    let (text, says) = (format!(".{}", suffix.0), requirement.says.replace("{op}", op.name()));
+                    let subject = match says.as_str() {
+                        "" => Subject::Modifier(&text, requirement.needs),
+                        says => Subject::Named(says, requirement.needs),
+                    };
+                    self.need(subject, suffix.1);
                 }
             }
         }

@@ -76,5 +76,6 @@ fn message(w: &Written, range: &ArgRange, constant: Constant) -> String {
         let expected = format!("expected to be in range [{low}..{high}]");
         return format!("Argument {arg} of instruction '{name}': value '{value}' out of range, {expected}");
     }
-    range.says.replace("{value}", &value).replace("{low}", &low.to_string()).replace("{high}", &high)
+    let says = range.says.replace("{op}", w.op.name()).replace("{value}", &value);
+    says.replace("{low}", &low.to_string()).replace("{high}", &high)
 }

@@ -14,6 +14,8 @@ pub enum Subject<'s> {
     Feature(&'s str, Needs),
     /// A modifier with its dot.
     Modifier(&'s str, Needs),
+    /// In the words of the message.
+    Named(&'s str, Needs),
 }
 
 impl Parser<'_> {
@@ -36,6 +38,7 @@ impl Parser<'_> {
             }
             Subject::Feature(name, needs) => (format!("Feature '{name}'"), needs),
             Subject::Modifier(text, needs) => (format!("Modifier '{text}'"), needs),
+            Subject::Named(words, needs) => (words.to_string(), needs),
         };
         let (major, minor) = needs.ptx;
         if self.module.version < needs.ptx {

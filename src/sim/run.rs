@@ -285,7 +285,7 @@ pub fn run_decoded(
         zeroed: target.has(Feature::EntryFlagInUniformRegister).then_some(ENTRY_FLAG),
         shared_bytes: shared_bytes(function, info, shape.smem),
         reserved_bytes: info.shared_base as usize,
-        pair: pair_at(target, function),
+        tensor: tensor_at(target, function),
         local_bytes: local_bytes(cubin, function, how.stack) as usize,
         shared_window: SHARED_WINDOW,
         local_window: LOCAL_WINDOW,
@@ -684,9 +684,8 @@ fn place_arguments(
     Ok(placed.buffers)
 }
 
-/// Where a pair of blocks has what it needs to allocate tensor memory, if the kernel does.
-fn pair_at(target: &Target, function: &Function) -> Option<usize> {
-    let allocates = function.tensor.pair && function.tensor.allocates;
+/// Where a block keeps what it allocates of tensor memory, and whether in pairs, if it allocates.
+fn tensor_at(target: &Target, function: &Function) -> Option<(usize, bool)> {
     let reserved = crate::tables::elf::ElfTarget::of_sm(target.sm)?.reserved_shared?;
-    allocates.then_some(reserved.0 as usize)
+    function.tensor.allocates.then_some((reserved.0 as usize, function.tensor.pair))
 }

@@ -46,6 +46,8 @@ pub struct Function {
     /// In the order of the places.
     pub args: &'static [(Argument, Place)],
     pub results: &'static [(Argument, Place)],
+    /// What `.nv.prototype` of an object says of it; empty: nothing.
+    pub prototype: &'static str,
 }
 
 /// What a word is given to.

@@ -219,6 +219,8 @@ pub struct Form {
     pub needs: Needs,
     /// Columns of the targets that have it, if fewer than `needs` implies.
     pub on: Option<u128>,
+    /// What is said on the others, `{target}` for the target; empty: the general words.
+    pub refused: &'static str,
 }
 
 /// A row of `vectors.ron`: how wide a vector of a load or store may be.
@@ -299,6 +301,8 @@ pub struct Requirement {
     /// The first types it applies to, one bit each; 0: all.
     pub types: u64,
     pub needs: Needs,
+    /// What requires it, as the message names it; empty: the modifier or the type.
+    pub says: &'static str,
 }
 
 impl ScalarType {

@@ -220,3 +220,39 @@ fn constants_of_a_kernel_and_its_functions_share_the_bank() {
     let bytes = output.functions[0].constant2_bytes;
     assert!((32_768..=65_536).contains(&bytes), "{bytes}");
 }
+
+/// What an object says of the functions of the driver that read with gradients of a volume: how
+/// they are called, in the same words as ptxas's objects.
+#[test]
+fn functions_of_the_driver_have_their_prototypes() {
+    let Some(ptxas) = tool("ptxas") else {
+        println!("skipped: target/vendor/ptxas is missing");
+        return;
+    };
+    let slopes = "{%f4, %f5, %f6, %f6}, {%f7, %f8, %f9, %f9}";
+    let reads = [
+        ("", format!("3d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%h, {{%f0, %f1, %f2, %f2}}], {slopes}")),
+        ("", format!("3d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%h, {{%f0, %f1, %f2, %f2}}], {slopes}, {{1, 2, 3, 3}}")),
+        ("", format!("cube.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%h, {{%f0, %f1, %f2, %f2}}], {slopes}, %f4")),
+        ("", format!("acube.v4.u32.f32 {{%r0, %r1, %r2, %r3}}, [%h, {{%r0, %f0, %f1, %f2}}], {slopes}")),
+        (
+            ", texmode_independent",
+            format!("3d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%h, %s, {{%f0, %f1, %f2, %f2}}], {slopes}"),
+        ),
+    ];
+    for (mode, read) in reads {
+        let body = format!(
+            ".visible .entry k(.param .u64 h, .param .u64 s) {{ .reg .b64 %h, %s, %p; .reg .f32 %f<10>; .reg .b32 %r<4>;\n\
+             ld.param.u64 %h, [h]; ld.param.u64 %s, [s]; mov.u64 %p, 64; ld.global.f32 %f4, [%p];\n\
+             tex.grad.{read};\nst.global.f32 [%p], %f0; st.global.b32 [%p], %r0; ret; }}\n"
+        );
+        let target = format!("90{mode}");
+        let bytes = theirs(&ptxas, &body, &target, &["-c"]).unwrap_or_else(|said| panic!("{read}: {said}"));
+        let text = format!(".version 9.0\n.target sm_{target}\n.address_size 64\n{body}");
+        let options = Options { relocatable: true, verify_ir: true, ..Options::new("sm_90") };
+        let ours = compile(&text, &options).unwrap_or_else(|list| panic!("{read}: {list:?}")).cubin;
+        let [theirs, ours] = [bytes, ours].map(|bytes| sassafras::cubin::read(&bytes).expect("an object").prototypes);
+        assert!(!theirs.is_empty(), "{read}");
+        assert_eq!(ours, theirs, "{read}");
+    }
+}

@@ -130,10 +130,11 @@ fn targets(task: &Task, source: &str) -> Vec<&'static str> {
 /// The combinations that a launch takes.
 fn plan(task: &Task, source: &str) -> Vec<How> {
     let targets = targets(task, source);
-    // The sum of a warp group needs more registers than these limits allow; ptxas rejects it too.
-    let group = source.contains("wgmma.mma_async");
+    // The sum of a warp group, or a read of tensor memory, needs more registers than these limits
+    // allow; ptxas rejects it too.
+    let large = source.contains("wgmma.mma_async") || source.contains("tcgen05.");
     let how = |target: &str, (level, registers): (u8, Option<u32>)| {
-        let registers = registers.filter(|_| !group);
+        let registers = registers.filter(|_| !large);
         How { target: target.into(), level, registers }
     };
     if taken("all") || taken("built") {

@@ -104,7 +104,7 @@ fn limited(file: &LaunchFile, name: &str, target: &str, max_registers: Option<u3
     let mut wrong = Vec::new();
     for launch in file.launches.iter().filter(|l| l.wants(target)) {
         let shape = Shape { grid: launch.grid, block: launch.block, smem: launch.smem };
-        for jitter in std::iter::once(None).chain(seeds(name, target).map(Some)) {
+        for jitter in std::iter::once(None).chain(seeds(file, name, target).map(Some)) {
             let mut values = launch.arg_values();
             let how = How { jitter, ..How::default() };
             let ran = run_as(cubin, &launch.kernel, shape, &mut values, how).and_then(|ran| ran.clean());
@@ -122,13 +122,13 @@ fn limited(file: &LaunchFile, name: &str, target: &str, max_registers: Option<u3
     wrong
 }
 
-/// Seeds of the jittered runs: `SASSAFRAS_JITTER` of them, or by default one per case on one
-/// group of targets.
-fn seeds(name: &str, target: &str) -> std::ops::Range<u64> {
+/// Seeds of the jittered runs: `SASSAFRAS_JITTER` of them, or by default one per case on one of
+/// its targets.
+fn seeds(file: &LaunchFile, name: &str, target: &str) -> std::ops::Range<u64> {
     let place = name.bytes().map(u64::from).sum::<u64>();
     let told = std::env::var("SASSAFRAS_JITTER").ok().and_then(|n| n.parse().ok());
-    let turn = turns::targets().nth(place as usize % turns::targets().count());
-    let turn = turn.is_some_and(|turn| turns::alike(turn, target.trim_start_matches("sm_")));
+    let own = targets_of(file);
+    let turn = own[place as usize % own.len()] == target;
     100 * place..100 * place + told.unwrap_or(u64::from(turn))
 }
 

@@ -6,6 +6,7 @@ mod forms;
 mod legal_phases;
 mod legality;
 mod matrix;
+mod modern;
 mod operand_slots;
 mod operands;
 mod oracle_lowering;

@@ -18,11 +18,6 @@ pub fn targets() -> impl Iterator<Item = &'static str> {
     GROUPS.into_iter().flatten().copied()
 }
 
-/// Whether two targets are of one group.
-pub fn alike(a: &str, b: &str) -> bool {
-    GROUPS.iter().any(|group| group.contains(&a) && group.contains(&b))
-}
-
 /// Whether a run takes every combination.
 pub fn all() -> bool {
     std::env::var("SASSAFRAS_ORACLE").is_ok_and(|v| v == "all")

@@ -35,10 +35,11 @@ pub fn emit(model: &Model) -> TokenStream {
             Some(ty) => quote!(Some(ScalarType::#ty)),
             None => quote!(None),
         };
-        let (args, results) = (list(&f.args), list(&f.results));
+        let (args, results, prototype) = (list(&f.args), list(&f.results), &f.prototype);
         quote! {
             Function {
-                what: Call::#what, name: #name, geometry: #geometry, element: #element, args: #args, results: #results
+                what: Call::#what, name: #name, geometry: #geometry, element: #element, args: #args, results: #results,
+                prototype: #prototype
             }
         }
     });

@@ -210,7 +210,7 @@ fn form(ptx: &Ptx, form: &Form, lists: &mut Lists) -> TokenStream {
     let types = format_ident!("{}", lists.types.list(&types.collect::<Vec<_>>()));
     let args = form.args.iter().map(|a| lists.args.name(arg(ptx, a).to_string()));
     let args = format_ident!("{}", lists.arg_lists.list(&args.collect::<Vec<_>>()));
-    let ((major, minor), sm) = (form.ptx, form.sm);
+    let ((major, minor), sm, refused) = (form.ptx, form.sm, &form.refused);
     let on = match form.on {
         Some(mask) => quote!(Some(#mask)),
         None => quote!(None),
@@ -221,7 +221,7 @@ fn form(ptx: &Ptx, form: &Form, lists: &mut Lists) -> TokenStream {
     };
     quote! { Form {
         op: Op::#op, rules: #rules, types: #types, args: #args, whole: #whole,
-        needs: Needs { ptx: (#major, #minor), sm: #sm }, on: #on,
+        needs: Needs { ptx: (#major, #minor), sm: #sm }, on: #on, refused: #refused,
     } }
 }
 
@@ -250,8 +250,8 @@ fn requirements(ptx: &Ptx) -> TokenStream {
                 quote!(Some((Group::#group, #i)))
             }
         };
-        let (types, needs, sm) = (r.types, pair(&row.ptx), row.sm);
-        quote! { Requirement { text: #text, types: #types, needs: Needs { ptx: #needs, sm: #sm } } }
+        let (types, needs, sm, says) = (r.types, pair(&row.ptx), row.sm, &row.says);
+        quote! { Requirement { text: #text, types: #types, needs: Needs { ptx: #needs, sm: #sm }, says: #says } }
     });
     let gone = ptx.operations.iter().map(|o| match &o.gone {
         None => quote!(None),

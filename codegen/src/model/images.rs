@@ -36,6 +36,8 @@ pub struct Function {
     /// Indices of names of arguments, and their places.
     pub args: Vec<(usize, Place)>,
     pub results: Vec<(usize, Place)>,
+    /// What an object says of it.
+    pub prototype: String,
     pub at: At,
 }
 
@@ -86,6 +88,7 @@ fn functions(names: &Names, row: &Row<ImageCallRow>) -> Result<Vec<Function>, St
         element,
         args: args.clone(),
         results: results.clone(),
+        prototype: row.prototype.clone(),
         at: row.at,
     };
     if row.geometries.is_empty() {

@@ -72,6 +72,8 @@ pub struct Form {
     pub sm: u32,
     /// Columns of the targets that have it, if fewer than all from `sm` on.
     pub on: Option<u128>,
+    /// What is said on the others, if not the general words.
+    pub refused: String,
     pub src: String,
     pub at: At,
 }
@@ -256,8 +258,8 @@ impl Ptx {
         for name in row.op.split_whitespace() {
             if let Some(op) = self.operation(name, row.at, report) {
                 let (rules, types, args) = (rules.clone(), types.clone(), args.clone());
-                let (whole, sm, src) = (row.whole, row.sm, row.src.clone());
-                self.forms.push(Form { op, rules, types, args, whole, ptx, sm, on, src, at: row.at });
+                let (whole, sm, refused, src) = (row.whole, row.sm, row.refused.clone(), row.src.clone());
+                self.forms.push(Form { op, rules, types, args, whole, ptx, sm, on, refused, src, at: row.at });
             }
         }
     }

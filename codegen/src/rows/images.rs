@@ -25,6 +25,9 @@ pub struct ImageCallRow {
     pub elements: String,
     pub args: String,
     pub results: String,
+    /// What an object says of it.
+    #[serde(default)]
+    pub prototype: String,
     pub src: String,
 }
 

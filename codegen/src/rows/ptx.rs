@@ -138,6 +138,9 @@ pub struct FormRow {
     pub ptx: String,
     pub sm: u32,
     pub on: String,
+    /// What is said on a target that `on` leaves out, if not the general words.
+    #[serde(default)]
+    pub refused: String,
     pub src: String,
 }
 
@@ -149,6 +152,9 @@ pub struct RequirementRow {
     pub types: String,
     pub ptx: String,
     pub sm: u32,
+    /// What requires it, as the message names it, if not the modifier or the type.
+    #[serde(default)]
+    pub says: String,
     pub src: String,
 }
 

@@ -10,6 +10,7 @@ use crate::cubin::{KeptSymbol, SymbolHome};
 use crate::lower::ObjectFacts;
 use crate::lower::call::call_graph::{Calls, function_of};
 use crate::ptx::ast::{self, FunctionId, Linkage, Parameter, SymbolKind};
+use crate::tables::images;
 use crate::tables::ptx::{ScalarType, TypeClass};
 use std::fmt::Write as _;
 
@@ -42,9 +43,18 @@ impl ObjectFacts {
         let declared: std::collections::HashSet<&str> = module.functions.values().map(|f| f.name.as_str()).collect();
         let rows = functions.flat_map(|(caller, named)| {
             let of_driver = named.into_iter().filter(|name| !declared.contains(name.as_str()));
-            of_driver.map(move |callee| CallRow::Direct { caller: caller.clone(), callee }).collect::<Vec<_>>()
+            of_driver.map(move |callee| (caller.clone(), callee)).collect::<Vec<_>>()
         });
-        self.call_graph.splice(0..0, rows);
+        let mut calls = Vec::new();
+        for (caller, callee) in rows {
+            let prototype = images::Function::by_name(&callee).map_or("", |(_, function)| function.prototype);
+            let row = (callee.clone(), prototype.to_string());
+            if !prototype.is_empty() && !self.prototypes.contains(&row) {
+                self.prototypes.push(row);
+            }
+            calls.push(CallRow::Direct { caller, callee });
+        }
+        self.call_graph.splice(0..0, calls);
     }
 }
 

@@ -194,8 +194,10 @@ impl Parser {
             match name {
                 "max" => function.attributes_mut().max_registers = Some(number),
                 "entry" => function.attributes_mut().entry_registers = Some(number),
+                "threads" => function.attributes_mut().threads = Some(number),
                 "local" => function.attributes_mut().local_bytes = number,
                 "frame" => function.attributes_mut().frame_bytes = number,
+                "below" => function.attributes_mut().below_stack = number,
                 "stored" => function.attributes_mut().spill_stores = number,
                 "loaded" => function.attributes_mut().spill_loads = number,
                 "barriers" => function.attributes_mut().barriers = number,

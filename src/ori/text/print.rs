@@ -66,9 +66,12 @@ fn attributes(function: &Function, out: &mut String) {
     for (word, _) in flags.into_iter().filter(|(_, set)| *set) {
         let _ = write!(out, " {word}");
     }
-    for (word, limit) in
-        [("max", function.attributes().max_registers), ("entry", function.attributes().entry_registers)]
-    {
+    let limits = [
+        ("max", function.attributes().max_registers),
+        ("entry", function.attributes().entry_registers),
+        ("threads", function.attributes().threads),
+    ];
+    for (word, limit) in limits {
         if let Some(limit) = limit {
             let _ = write!(out, " {word}={limit}");
         }
@@ -76,6 +79,7 @@ fn attributes(function: &Function, out: &mut String) {
     let numbers = [
         ("local", function.attributes().local_bytes),
         ("frame", function.attributes().frame_bytes),
+        ("below", function.attributes().below_stack),
         ("stored", function.attributes().spill_stores),
         ("loaded", function.attributes().spill_loads),
         ("barriers", function.attributes().barriers),

@@ -3,8 +3,9 @@
 //! Elements are multiplied exactly, and so are their scales; floating-point sums are computed in
 //! f64 in ascending k, behind the addend, and rounded once. Where factors lie in shared memory is
 //! up to the caller. Two blocks each have half of the rows of the first factor and half of the
-//! columns of the second one. What the ISA has as figures only is refused: 64 rows of a first
-//! factor in tensor memory, sparse factors, scales of two blocks, copies of four lanes.
+//! columns of the second one; each has the scales of its own rows and of all columns, as CUTLASS
+//! gives them. What the ISA has as figures only is refused: 64 rows of a first factor in tensor
+//! memory, sparse factors, copies of four lanes.
 
 use super::format::{BF16, F16, F32, F64, Format, Round, TF32};
 use super::narrow::{Tiny, from_tiny};
@@ -267,7 +268,7 @@ impl Plan {
         let fits = match (blocks, scales.is_some()) {
             (1, true) => rows == 128,
             (1, false) => rows == 64 || rows == 128,
-            (_, true) => return Err("scales of two blocks are not modelled".to_string()),
+            (_, true) => rows == 256,
             (_, false) => rows == 128 || rows == 256,
         };
         if !fits || columns == 0 || columns > 256 || columns % step != 0 {
@@ -335,11 +336,15 @@ pub fn product<E: From<String>>(
         for column in 0..columns {
             for k in 0..depth {
                 let bits = plan.b.load((p.second, plan.turned[1], column, k), &mut |at| shared(memory, at))?;
-                second.push(plan.b.number(bits) * plan.scale(tensor, p.scales, 1, (column, k))?);
+                second.push(plan.b.number(bits));
             }
         }
     }
     for (side, (tensor, _)) in sides.iter_mut().enumerate() {
+        let mut second = second.clone();
+        for (at, number) in second.iter_mut().enumerate() {
+            *number *= plan.scale(tensor, p.scales, 1, (at / depth, at % depth))?;
+        }
         for row in 0..rows {
             for column in 0..plan.columns {
                 let (down, right) = plan.place(row as u32, column, blocks as u32);

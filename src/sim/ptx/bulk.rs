@@ -120,8 +120,25 @@ impl Scene<'_> {
         blocks: Option<u64>,
         bytes: u64,
     ) -> Result<(), Fault> {
+        let blocks = blocks.map(|mask| self.ranks(mask));
+        self.complete_at(thread, barrier, blocks, bytes)
+    }
+
+    /// The same in the blocks of these ranks, in each as often as it is named.
+    ///
+    /// # Errors
+    ///
+    /// As for a mask.
+    pub fn complete_at(
+        &mut self,
+        thread: &mut Thread,
+        barrier: &Address,
+        ranks: Option<Vec<u64>>,
+        bytes: u64,
+    ) -> Result<(), Fault> {
         let (space, at) = self.locate(thread, barrier);
-        for at in self.each_block(at, blocks) {
+        let places = ranks.map_or(vec![at], |ranks| ranks.into_iter().map(|rank| self.in_block(at, rank)).collect());
+        for at in places {
             let address = Address { space: Some(space), base: Src::Imm(at), offset: 0 };
             let number = Some(Src::Imm(bytes));
             self.mbarrier(thread, &Mbarrier { how: How::Complete, address, number, dst: None, blocks: None })?;

@@ -168,8 +168,28 @@ impl Scene<'_> {
     /// The addresses that a copy writes: one in each block of the mask, or that of the operand.
     pub fn each_block(&self, at: u64, mask: Option<u64>) -> Vec<u64> {
         let Some(mask) = mask else { return vec![at] };
-        let of = |rank: u64| if rank == u64::from(self.rank) { 0 } else { rank + 1 };
-        (0..16).filter(|rank| mask >> rank & 1 != 0).map(|rank| at & SHARED | of(rank) << RANK).collect()
+        self.ranks(mask).into_iter().map(|rank| self.in_block(at, rank)).collect()
+    }
+
+    /// The blocks of a mask.
+    pub fn ranks(&self, mask: u64) -> Vec<u64> {
+        (0..16).filter(|rank| mask >> rank & 1 != 0).collect()
+    }
+
+    /// Of the pair of each block of a mask, the block whose rank has the parity of that of an
+    /// address.
+    pub fn alike_in_pairs(&self, at: u64, mask: u64) -> Vec<u64> {
+        let rank = match at >> RANK {
+            0 => u64::from(self.rank),
+            other => other - 1,
+        };
+        self.ranks(mask).into_iter().map(|block| block & !1 | rank & 1).collect()
+    }
+
+    /// An address in shared memory as that in the block of a rank.
+    pub fn in_block(&self, at: u64, rank: u64) -> u64 {
+        let block = if rank == u64::from(self.rank) { 0 } else { rank + 1 };
+        at & SHARED | block << RANK
     }
 
     /// Performs a store in a block of the cluster immediately.

@@ -441,9 +441,7 @@ impl Resolver<'_, '_> {
     }
 
     fn copy_tensor(&self, i: &Instruction) -> Result<Act, Refusal> {
-        if i.mods.cta_group.is_some_and(|group| group.name() == "cta_group::2") {
-            return Err("several blocks".into());
-        }
+        let pair = i.mods.cta_group.is_some_and(|group| group.name() == "cta_group::2");
         let loads = i.mods.bulk_to != Some(BulkTo::Global);
         let (shared, tensor) = if loads { (0, 1) } else { (1, 0) };
         let operand = |n: usize| i.operands.get(n).ok_or("too few operands");
@@ -471,7 +469,7 @@ impl Resolver<'_, '_> {
             Some(operand) => Some(self.names.src(operand, Some(mask_type(i)))?),
             None => None,
         };
-        Ok(Act::Tensor(Box::new(Tensor { map, corner, mode, shared, barrier, reduces: i.mods.atom_op, blocks })))
+        Ok(Act::Tensor(Box::new(Tensor { map, corner, mode, shared, barrier, reduces: i.mods.atom_op, blocks, pair })))
     }
 
     fn replace_in_map(&self, i: &Instruction) -> Result<Act, Refusal> {

@@ -40,6 +40,8 @@ pub struct Tensor {
     pub reduces: Option<AtomOp>,
     /// The blocks of the cluster that it copies to, if not that of the address.
     pub blocks: Option<Src>,
+    /// Whether the barrier may be in the other block of the pair.
+    pub pair: bool,
 }
 
 /// New values of fields of a map.
@@ -99,7 +101,9 @@ impl Scene<'_> {
             }
         }
         let Some(barrier) = copy.barrier else { return Ok(()) };
-        self.complete_in(thread, &barrier, blocks, units.len() as u64 * UNIT)
+        let (_, at) = self.locate(thread, &barrier);
+        let blocks = blocks.map(|mask| if copy.pair { self.alike_in_pairs(at, mask) } else { self.ranks(mask) });
+        self.complete_at(thread, &barrier, blocks, units.len() as u64 * UNIT)
     }
 
     fn put_element(

@@ -178,6 +178,16 @@ pub fn each(at: u64, mask: Option<u32>) -> Vec<u64> {
     lanes_of(mask).map(|rank| at & SHARED | (rank as u64) << RANK).collect()
 }
 
+/// The barriers that learn of a copy: one in each block of the mask, or in the block of its pair
+/// whose rank has the parity of the operand's; or that of the operand.
+pub fn barriers(at: u64, mask: Option<u32>, pair: bool) -> Vec<u64> {
+    let mut all = each(at, mask);
+    if pair && mask.is_some() {
+        all.iter_mut().for_each(|place| *place = *place & !(1 << RANK) | at & 1 << RANK);
+    }
+    all
+}
+
 /// Bytes of the answer to a request for a cluster.
 pub const ANSWER: u64 = 16;
 

@@ -465,6 +465,12 @@ impl Code {
             scale: 1,
         }
     }
+
+    /// Whether it accesses memory once for all lanes, at an address in uniform registers.
+    pub fn acts_once(&self) -> bool {
+        let accesses = matches!(self.exec, Exec::Store { .. } | Exec::Atomic { .. });
+        accesses && matches!(self.a.from, From::UReg(_))
+    }
 }
 
 impl Exec {

@@ -142,7 +142,9 @@ impl Machine<'_> {
         w.instructions += 1;
         self.steps += 1;
         let ghosts = if code.exec.is_access() { w.ghosts() } else { 0 };
-        let step = Step { code, warp, pc, group, active: group & !ghosts & w.pred(code.guard) };
+        let all = group & !ghosts & w.pred(code.guard);
+        let active = if code.acts_once() { all & all.wrapping_neg() } else { all };
+        let step = Step { code, warp, pc, group, active };
         self.lane_steps += u64::from(step.active.count_ones());
         let placed = |fault: Fault| fault.among(step.active).among(group).at(place);
         if self.steps > setup.step_limit {

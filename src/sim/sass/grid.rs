@@ -105,6 +105,9 @@ fn started(machine: &mut Machine, first: [u32; 3], rank: u32) -> Block {
     if let Some(jitter) = jitter(machine) {
         jitter.fill(&mut block);
     }
+    if let Some((at, pair)) = setup.tensor {
+        prepare_allocation(&mut block, at, pair);
+    }
     if let Some(register) = setup.zeroed {
         block.warps.iter_mut().for_each(|warp| warp.set(Dst::UReg(register), 0, 0, 0));
     }
@@ -115,16 +118,17 @@ fn jitter<'m>(machine: &'m mut Machine) -> Option<&'m mut Jitter> {
     machine.watch.as_mut()?.jitter.as_mut()
 }
 
-/// What runs before a kernel that allocates tensor memory for pairs of blocks: a barrier of one
-/// arrival in the reserved part, and the parity of its next phase. The block of the lower rank
-/// sends first, so it has nothing to wait for.
-fn prepare_pair(block: &mut Block, at: usize) {
-    let parity = u32::from(block.rank & 1 == 0);
-    let word = crate::sim::ops::mbarrier::Barrier::new(1).word();
-    for (at, bytes) in [(at + 8, &word.to_le_bytes()[..]), (at + 16, &parity.to_le_bytes()[..])] {
-        if let Some(to) = block.shared.get_mut(at..at + bytes.len()) {
-            to.copy_from_slice(bytes);
-        }
+/// What runs before a kernel that allocates tensor memory: nothing is allocated yet. Pairs of
+/// blocks have a barrier of one arrival besides, and the parity of its next phase. The block of the
+/// lower rank sends first, so it has nothing to wait for.
+fn prepare_allocation(block: &mut Block, at: usize, pair: bool) {
+    let mut kept = [0; 32];
+    if pair {
+        kept[8..16].copy_from_slice(&crate::sim::ops::mbarrier::Barrier::new(1).word().to_le_bytes());
+        kept[16] = u8::from(block.rank & 1 == 0);
+    }
+    if let Some(to) = block.shared.get_mut(at..at + kept.len()) {
+        to.copy_from_slice(&kept);
     }
 }
 
@@ -140,9 +144,6 @@ fn start(setup: &Setup, id: [u32; 3], rank: u32, watched: bool) -> Block {
     let mut block = Block::new(id, warps.collect(), setup.shared_bytes);
     block.reserved = setup.reserved_bytes;
     block.rank = rank;
-    if let Some(at) = setup.pair {
-        prepare_pair(&mut block, at);
-    }
     block.seen = watched.then(|| Box::new(Seen::new(setup, block.warps.len())));
     block
 }

@@ -77,8 +77,9 @@ pub struct Setup {
     pub shared_bytes: usize,
     /// Size of that part.
     pub reserved_bytes: usize,
-    /// Where in it a pair of blocks has what it needs to allocate tensor memory, if it does.
-    pub pair: Option<usize>,
+    /// Where in it a block keeps what it allocates of tensor memory, and whether it allocates in
+    /// pairs, if it allocates.
+    pub tensor: Option<(usize, bool)>,
     /// Size of local memory of a lane in bytes.
     pub local_bytes: usize,
     /// Generic address of the shared window.

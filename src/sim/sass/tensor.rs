@@ -41,6 +41,8 @@ pub struct Tensor {
     pub multicast: bool,
     /// The same by a mask of 32 bits.
     pub wide: bool,
+    /// Whether the barrier may be in the other block of the pair.
+    pub pair: bool,
 }
 
 /// The operands of one copy.
@@ -160,7 +162,7 @@ pub fn execute(
         }
         cluster::bytes(m, block, at, UNIT)?.copy_from_slice(&there);
     }
-    let barriers = places.barrier.map_or(Vec::new(), |at| cluster::each(at, places.blocks));
+    let barriers = places.barrier.map_or(Vec::new(), |at| cluster::barriers(at, places.blocks, tensor.pair));
     barriers.into_iter().try_for_each(|at| mbarrier::complete(m, block, at, bytes))
 }
 

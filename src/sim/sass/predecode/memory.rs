@@ -47,6 +47,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::ST => store(b, Space::Generic, access)?,
         Op::STS => store(b, Space::Shared, access)?,
         Op::STL => store(b, Space::Local, access)?,
+        Op::USTGR | Op::UREDGR => for_all(b, access)?,
         Op::ATOMG | Op::RED => atomic(b, Space::Global)?,
         Op::ATOM => atomic(b, Space::Generic)?,
         Op::ATOMS => atomic(b, Space::Shared)?,
@@ -148,7 +149,7 @@ fn remote(b: &mut Builder) -> Result<Remote, String> {
 
 /// A copy or a reduction of a box of a tensor.
 fn tensor(b: &mut Builder) -> Result<Tensor, String> {
-    let modes = ["2CTA", "W", "W128"];
+    let modes = ["W", "W128"];
     if let Some(mode) = modes.into_iter().find(|mode| b.has(mode)) {
         return Err(format!("the simulator does not copy tensors with .{mode}"));
     }
@@ -170,7 +171,8 @@ fn tensor(b: &mut Builder) -> Result<Tensor, String> {
         b.code.c = b.src(Role::C, wide && offsets, Kind::Int)?;
     }
     let coordinates = if mode == Mode::Rows { GATHERED as u8 } else { dimensions };
-    Ok(Tensor { loads, coordinates, mode, reduces, multicast, wide })
+    let pair = b.has("2CTA");
+    Ok(Tensor { loads, coordinates, mode, reduces, multicast, wide, pair })
 }
 
 /// What an instruction does to a barrier in shared memory.
@@ -272,6 +274,20 @@ fn store(b: &mut Builder, space: Space, access: Access) -> Result<Exec, String> 
     address(b, space)?;
     b.code.b = b.src(Role::B, false, Kind::Int)?;
     Ok(Exec::Store { space, access })
+}
+
+/// A store or a sum that a warp does once, for all its lanes.
+fn for_all(b: &mut Builder, access: Access) -> Result<Exec, String> {
+    b.code.a = b.src(Role::A, true, Kind::Int)?;
+    b.code.ub = Src { wide: true, ..Src::default() };
+    b.code.off = b.imm(Role::Off) as i64;
+    b.code.b = b.src(Role::B, b.has("64"), Kind::Int)?;
+    if b.lifted.inst.op == Op::USTGR {
+        return Ok(Exec::Store { space: Space::Global, access });
+    }
+    let types = [("64", AtomicType::Unsigned(8)), ("S32", AtomicType::Signed(4))];
+    let ty = b.lifted.words.pick(&types).unwrap_or(AtomicType::Unsigned(4));
+    Ok(Exec::Atomic { space: Space::Global, op: AtomicOp::Add, ty })
 }
 
 fn atomic(b: &mut Builder, space: Space) -> Result<Exec, String> {
