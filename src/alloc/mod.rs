@@ -199,7 +199,9 @@ impl Allocator<'_> {
         let chosen = |choice: &Choice| choice.columns.iter().any(|c| c.chosen);
         if !chosen(&choice) {
             let reluctant = reluctant(self.function);
-            let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant, &weigh);
+            // A device function's callers keep what it leaves alone.
+            let turns = self.function.attributes().convention == Convention::Kernel;
+            let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant, turns, &weigh);
             let order = assigner.order();
             let stuck = assigner.run(&order);
             let stuck =

@@ -186,9 +186,9 @@ impl Joiner<'_> {
         let names: SmallVec<[VReg; 4]> = (0..words).map(|_| function.new_reg(File::UR)).collect();
         names.iter().for_each(|reg| function[*reg].varying = false);
         let regs = first.regs.clone();
-        let Some(new) = operands::uniform_form(function, inst, &self.encodes, &self.trial, &mut |_, reg| {
-            named(&regs, &names, reg)
-        }) else {
+        let Some(new) =
+            operands::uniform_form(function, inst, &self.encodes, &self.trial, &mut |_, reg| named(&regs, &names, reg))
+        else {
             return;
         };
         function[new].line = function[inst].line;
