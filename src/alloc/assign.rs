@@ -35,6 +35,8 @@ pub struct Assigner<'a> {
     closed: Vec<Cell<Option<Mask>>>,
     /// Callee-saved registers, used only if no other is free.
     reluctant: Mask,
+    /// The uniform register behind the one that was given out last, where they take turns.
+    turn: Option<i32>,
     /// Gives the columns their costs.
     weigh: &'a dyn Fn(&Classes, &mut Choice),
     /// General classes that found no place.
@@ -63,15 +65,16 @@ pub fn sort(classes: &mut [u32], place: impl Fn(u32) -> Place) {
 }
 
 impl<'a> Assigner<'a> {
-    /// An assigner that uses the registers in `reluctant` last.
+    /// An assigner that uses the registers in `reluctant` last, and uniform ones in `turns`.
     pub fn new(
         classes: &'a mut Classes,
         choice: &'a mut Choice,
         reluctant: Mask,
+        turns: bool,
         weigh: &'a dyn Fn(&Classes, &mut Choice),
     ) -> Assigner<'a> {
-        let closed = vec![Cell::new(None); choice.columns.len()];
-        Assigner { classes, choice, owners: None, closed, reluctant, weigh, tight: Vec::new() }
+        let (closed, turn) = (vec![Cell::new(None); choice.columns.len()], turns.then_some(0));
+        Assigner { classes, choice, owners: None, closed, reluctant, turn, weigh, tight: Vec::new() }
     }
 
     /// Places the classes in this order, or chooses what to spill. Returns a class that has no
@@ -214,7 +217,15 @@ impl<'a> Assigner<'a> {
             self.take(id, base);
             return true;
         }
-        if let Some(base) = self.open(id, Mask::default()).0.lowest() {
+        let open = self.open(id, Mask::default()).0;
+        // More uniform registers cost nothing: each value gets one that none had before, as long as
+        // there are some, and so waits for nobody who reads another.
+        let turn = self.turn.filter(|_| self.classes.classes[id as usize].file == File::UR);
+        let next = turn.and_then(|turn| open.minus(Mask::below(turn)).lowest());
+        if let Some(base) = next.or_else(|| open.lowest()) {
+            if turn.is_some() {
+                self.turn = Some(base + self.classes.classes[id as usize].width());
+            }
             self.take(id, base);
             return true;
         }

@@ -126,6 +126,7 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 /// is known.
 pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Liveness>) -> Result<Gone, String> {
     let (top, gone) = (function.attributes().local_bytes, Gone::default());
+    let turns = function.attributes().optimise && function.attributes().convention == Convention::Kernel;
     let (pairs, shares) =
         (function.attributes().optimise && function.target().has(Feature::JoinsPairs), function.attributes().optimise);
     let mut allocator = Allocator {
@@ -139,6 +140,7 @@ pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Li
         coalesce: true,
         pairs,
         shares,
+        turns,
         tries: TRIES,
         budget: None,
     };
@@ -165,6 +167,9 @@ struct Allocator<'a> {
     /// Whether a uniform register may be one with a copy of it that lives as long: until that costs
     /// a spill.
     shares: bool,
+    /// Whether uniform registers take turns, until one is spilled. A device function's callers keep
+    /// what it leaves alone.
+    turns: bool,
     /// How many more rounds may spill what costs least where classes found no place, in the hope
     /// that they find one then.
     tries: u32,
@@ -199,11 +204,14 @@ impl Allocator<'_> {
         let chosen = |choice: &Choice| choice.columns.iter().any(|c| c.chosen);
         if !chosen(&choice) {
             let reluctant = reluctant(self.function);
-            let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant, &weigh);
+            let mut assigner = Assigner::new(&mut classes, &mut choice, reluctant, self.turns, &weigh);
             let order = assigner.order();
             let stuck = assigner.run(&order);
             let stuck =
                 if self.function.attributes().optimise { self.packed(&mut assigner, &order, stuck) } else { stuck };
+            if (stuck.is_some() || spills(&assigner, &[File::UR])) && std::mem::take(&mut self.turns) {
+                return Ok(true);
+            }
             if (stuck.is_some() || spills_words(&assigner)) && std::mem::take(&mut self.pairs) {
                 return Ok(true);
             }

@@ -339,8 +339,12 @@ impl Candidates {
                     }
                 }
             }
-            self.drop_unread(function);
+            // What is not worth a move goes first: beside it a constant may seem to serve nobody.
             self.drop_twins(function, places);
+            if !self.work.is_empty() {
+                continue;
+            }
+            self.drop_unread(function);
             if self.work.is_empty() {
                 return;
             }

@@ -78,7 +78,7 @@ fn before(function: &Function, cfg: &Cfg, loops: &Loops, apart: &BlockSet) -> BT
 }
 
 /// Uniform registers that keep their values when an instruction is executed.
-fn kept(function: &Function, inst: InstId) -> usize {
+pub(super) fn kept(function: &Function, inst: InstId) -> usize {
     let count = function.target().info().map_or(0, |info| info.ur_count as usize);
     match function.callee(inst) {
         Some(callee) => {

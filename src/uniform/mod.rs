@@ -5,6 +5,7 @@ mod comparisons;
 pub mod constants;
 pub mod convert;
 pub mod elections;
+pub mod loads;
 mod pressure;
 mod rewrite;
 pub mod shader_constants;

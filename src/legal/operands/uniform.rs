@@ -74,12 +74,24 @@ pub fn takes_pair(function: &mut Function, inst: InstId, at: usize, encodes: Enc
 /// Whether an instruction is encoded in some order of its operands, which stay as they are.
 fn is_encoded_somehow(function: &mut Function, inst: InstId, encodes: Encodes) -> bool {
     let (mods, given): (_, SmallVec<[Operand; 12]>) = (function[inst].mods, SmallVec::from_slice(function.args(inst)));
+    let found = put_in_order(function, inst, encodes);
+    function[inst].mods = mods;
+    function.args_mut(inst).copy_from_slice(&given);
+    found
+}
+
+/// Gives an instruction the first order of its operands in which it is encoded; whether there is
+/// one.
+pub fn put_in_order(function: &mut Function, inst: InstId, encodes: Encodes) -> bool {
+    let (mods, given): (_, SmallVec<[Operand; 12]>) = (function[inst].mods, SmallVec::from_slice(function.args(inst)));
     orders(function, inst, function[inst].op.recipe()).iter().any(|order| {
         apply(function, inst, order);
         fold_imm_modifiers::fold(function, inst);
         let fits = encodes(function, inst) && !is_ambiguous(function, inst);
-        function[inst].mods = mods;
-        function.args_mut(inst).copy_from_slice(&given);
+        if !fits {
+            function[inst].mods = mods;
+            function.args_mut(inst).copy_from_slice(&given);
+        }
         fits
     })
 }
@@ -153,20 +165,11 @@ fn same_in(function: &mut Function, inst: InstId, op: Op) -> Option<InstId> {
 /// Whether an instruction of the uniform datapath is encoded in some order of its operands, or with
 /// one of its constants in a register.
 fn legal_with_moves(function: &mut Function, inst: InstId, encodes: Encodes) -> bool {
-    let (mods, args): (_, SmallVec<[Operand; 12]>) = (function[inst].mods, SmallVec::from_slice(function.args(inst)));
+    let args: SmallVec<[Operand; 12]> = SmallVec::from_slice(function.args(inst));
     if args.iter().any(|operand| matches!(operand.kind(), Kind::Symbol(_))) {
         return false;
     }
-    let orders = orders(function, inst, function[inst].op.recipe());
-    let found = orders.iter().any(|order| {
-        apply(function, inst, order);
-        fold_imm_modifiers::fold(function, inst);
-        let fits = encodes(function, inst) && !is_ambiguous(function, inst);
-        function[inst].mods = mods;
-        function.args_mut(inst).copy_from_slice(&args);
-        fits
-    });
-    found || {
+    is_encoded_somehow(function, inst, encodes) || {
         let word = trial_word(function, &args);
         word.is_some_and(|word| {
             let roles = function[inst].op.info().roles;

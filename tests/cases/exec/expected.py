@@ -690,6 +690,16 @@ def grid3d():
     return [launch("grid3d", (gx, gy, gz), (nx, ny, nz), [OUT("u32", out, True), OUT("u32", [nx, ny, nz, gx, gy, gz])])]
 
 
+def uniform_loads():
+    def value(i, scale, offset, parts):
+        v = i * scale + 3
+        r = v + offset + (i + offset) // parts if i % 2 == 0 else ((v & M32) ^ offset) + i * 5 % parts - scale
+        return (r + (parts == 7)) & M32
+
+    return [launch("uniform_loads", 2, 64, [OUT("u32", [value(i, *given) for i in range(128)]), *(scalar("u32", n) for n in given)])
+            for given in ((9, 100, 7), (0xFFFFFFF1, 0x1234, 13))]
+
+
 def uniform_divergent():
     def value(b, t, mode):
         lane = t % 32
@@ -2450,7 +2460,7 @@ KERNELS = [
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, shader_constants, private_calls, atomics32, atomics64, reductions,
-    local_array, const_array, const_upper_half, vector_access, generic_address, many_kernels, grid3d, uniform_divergent, switch_chain, collatz, counters_held,
+    local_array, const_array, const_upper_half, vector_access, generic_address, many_kernels, grid3d, uniform_loads, uniform_divergent, switch_chain, collatz, counters_held,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
     matrix_products, matrix_products_wide, matrix_products_double, matrix_products_narrow, matrix_products_sparse, matrix_products_sparse_narrow,
     matrix_products_kind, matrix_products_tiny,
