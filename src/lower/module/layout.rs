@@ -434,7 +434,12 @@ impl FunctionLayout {
         };
         layout.place_params(module, function, (info, elf))?;
         let mut used = calls.uses(id).symbols.clone();
-        reach.iter().for_each(|callee| used.extend(&calls.uses(*callee).symbols));
+        // As in ptxas, a variable that a function declares takes room even if nothing names it.
+        used.extend(&function.variables);
+        for callee in reach {
+            used.extend(&calls.uses(*callee).symbols);
+            used.extend(&module.functions[*callee].variables);
+        }
         layout.place_shared(module, &used, info);
         layout.place_frame(module, calls, id);
         Ok(layout)
