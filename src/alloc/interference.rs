@@ -13,12 +13,13 @@ pub struct Mask(pub [u64; 4]);
 
 impl Mask {
     /// All registers below a number.
+    #[inline]
     pub fn below(count: i32) -> Mask {
         let word = |i: usize| match (count - 64 * i as i32).clamp(0, 64) {
             64 => u64::MAX,
             bits => (1 << bits) - 1,
         };
-        Mask(std::array::from_fn(word))
+        Mask([word(0), word(1), word(2), word(3)])
     }
 
     /// All registers whose number is `residue` modulo `modulus`, a power of two up to 64.
@@ -46,21 +47,28 @@ impl Mask {
     }
 
     /// The union of two sets.
+    #[inline]
     pub fn or(self, other: Mask) -> Mask {
-        Mask(std::array::from_fn(|i| self.0[i] | other.0[i]))
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        Mask([a | e, b | f, c | g, d | h])
     }
 
     /// The registers that are not in `other`.
+    #[inline]
     pub fn minus(self, other: Mask) -> Mask {
-        Mask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        Mask([a & !e, b & !f, c & !g, d & !h])
     }
 
     /// The intersection of two sets.
+    #[inline]
     pub fn and(self, other: Mask) -> Mask {
-        Mask(std::array::from_fn(|i| self.0[i] & other.0[i]))
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        Mask([a & e, b & f, c & g, d & h])
     }
 
     /// Subtracts `places` from each number (adds, if negative); numbers outside 0..256 are dropped.
+    #[inline]
     pub fn lowered(self, places: i32) -> Mask {
         if places == 0 {
             return self;
@@ -72,16 +80,18 @@ impl Mask {
             (_, true) => near >> bits | far << (64 - bits),
             (_, false) => near << bits | far >> (64 - bits),
         };
-        Mask(std::array::from_fn(|i| {
+        let word = |i: usize| {
             if places >= 0 {
                 join(at(Some(i + words)), at(Some(i + words + 1)), true)
             } else {
                 join(at(i.checked_sub(words)), at(i.checked_sub(words + 1)), false)
             }
-        }))
+        };
+        Mask([word(0), word(1), word(2), word(3)])
     }
 
     /// The lowest register of the set.
+    #[inline]
     pub fn lowest(&self) -> Option<i32> {
         let word = self.0.iter().position(|w| *w != 0)?;
         Some(word as i32 * 64 + self.0[word].trailing_zeros() as i32)
@@ -279,9 +289,16 @@ impl<const W: usize> Tree<W> {
         }
     }
 
+    #[inline]
     fn add_taken(&self, range: Range, out: &mut [u64; W]) {
         let mut all = *out;
-        let mut add = |words: &[u64; W]| all.iter_mut().zip(words).for_each(|(all, word)| *all |= word);
+        // A loop by number is inlined, a zip is not: this is the innermost step of allocation.
+        #[allow(clippy::needless_range_loop)]
+        let mut add = |words: &[u64; W]| {
+            for word in 0..W {
+                all[word] |= words[word];
+            }
+        };
         let (mut left, mut right) = (range.0 as usize, range.1 as usize - 1);
         let Runs { first, last, mut above } = Runs::of((left, right + 1), self.levels.is_empty());
         self.points[first].iter().for_each(&mut add);

@@ -7,7 +7,7 @@
 use super::def_use::DefUse;
 use super::divergence::Varying;
 use super::loops::Loops;
-use super::reconvergence::plan;
+use super::reconvergence::{Plan, plan};
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Function, InstId};
@@ -33,7 +33,7 @@ struct Cache {
     loops: Option<Rc<Loops>>,
     liveness: Option<Rc<Liveness>>,
     def_use: Option<Rc<DefUse>>,
-    divergence: Option<Rc<Varying>>,
+    regions: Option<Rc<Plan>>,
 }
 
 /// The argument of every pass.
@@ -148,10 +148,15 @@ impl<'a> PassCx<'a> {
     /// Varying registers and divergent blocks, lanes meeting where `insert_reconvergence` will make
     /// them.
     pub fn divergence(&mut self) -> Rc<Varying> {
+        self.regions().varying.clone()
+    }
+
+    /// The convergence regions that `insert_reconvergence` makes of the function as it is.
+    pub fn regions(&mut self) -> Rc<Plan> {
         self.function.list_registers();
         let cfg = self.cfg();
         let function = &*self.function;
-        self.cache.divergence.get_or_insert_with(|| Rc::new(plan(function, &cfg).varying)).clone()
+        self.cache.regions.get_or_insert_with(|| Rc::new(plan(function, &cfg))).clone()
     }
 
     /// Drops every cached analysis that is not in `kept`. Called by the pass manager, and by passes
@@ -165,7 +170,7 @@ impl<'a> PassCx<'a> {
         cache.loops.take_if(|_| !keeps(Analysis::Loops));
         cache.liveness.take_if(|_| !keeps(Analysis::Liveness));
         cache.def_use.take_if(|_| !keeps(Analysis::DefUse));
-        cache.divergence.take_if(|_| !keeps(Analysis::Divergence));
+        cache.regions.take_if(|_| !keeps(Analysis::Divergence));
     }
 
     /// Cached analyses that differ from fresh ones, although the pass claims to preserve them.
@@ -188,7 +193,7 @@ impl<'a> PassCx<'a> {
         note(cache.liveness.as_deref().is_some_and(|old| *old != live(&fresh.cfg)), Analysis::Liveness);
         note(cache.def_use.as_deref().is_some_and(|old| *old != DefUse::new(function)), Analysis::DefUse);
         let lanes = |cfg: &Cfg| plan(function, cfg).varying;
-        note(cache.divergence.as_deref().is_some_and(|old| *old != lanes(&fresh.cfg)), Analysis::Divergence);
+        note(cache.regions.as_deref().is_some_and(|old| old.varying != lanes(&fresh.cfg)), Analysis::Divergence);
         stale
     }
 }

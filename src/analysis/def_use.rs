@@ -104,12 +104,14 @@ impl DefUse {
 }
 
 /// Whether an instruction is a pure function of its sources and unguarded.
+#[inline]
 pub fn is_pure(function: &Function, inst: InstId) -> bool {
     let data = &function[inst];
     data.guard.is_null() && data.op.has(Prop::Pure)
 }
 
 /// Whether an instruction reads a special register that keeps its value, unguarded.
+#[inline]
 pub fn reads_kept(function: &Function, inst: InstId) -> bool {
     let source = function.arg(inst, Role::S).kind();
     let keeps = matches!(source, Kind::Special(number) if special_keeps(number));
@@ -117,6 +119,7 @@ pub fn reads_kept(function: &Function, inst: InstId) -> bool {
 }
 
 /// Whether the allocator may choose the physical register.
+#[inline]
 pub fn is_free(function: &Function, reg: VReg) -> bool {
     let data = &function[reg];
     data.phys.is_none() && data.fixed.is_none()

@@ -340,6 +340,7 @@ pub fn is_meeting(function: &Function, inst: InstId) -> bool {
 
 /// Whether an instruction waits for all living lanes of a warp, be they at it or at another that
 /// does.
+#[inline]
 pub fn asks_for_all(function: &Function, inst: InstId) -> bool {
     let data = &function[inst];
     let all = || function.imm_value(function.arg(inst, Role::A)) == Some(ALL_LANES);

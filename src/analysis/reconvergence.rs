@@ -28,6 +28,7 @@ use crate::ori::{Block, Function, InstId};
 use crate::tables::Prop;
 use cranelift_entity::SecondaryMap;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Nesting depth of regions from which on a branch gets none of its own. Each region keeps a
 /// barrier live throughout.
@@ -66,7 +67,7 @@ pub struct Plan {
     /// The regions, one per reconvergence point.
     pub groups: Vec<Group>,
     /// Divergence, with the reconvergence points of this plan.
-    pub varying: Varying,
+    pub varying: Rc<Varying>,
     /// Blocks of loops that may wait for another lane.
     pub spinning: BlockSet,
 }
@@ -113,7 +114,7 @@ pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
         let varying = analyse(function, cfg, |b| planner.meeting(b));
         let at_most = if round < ONE_BY_ONE { 1 } else { usize::MAX };
         match planner.groups(&varying, at_most, &mut known) {
-            Ok(groups) => return Plan { groups, varying, spinning: planner.spinning },
+            Ok(groups) => return Plan { groups, varying: Rc::new(varying), spinning: planner.spinning },
             // Each failure leaves at least one more branch without a region, so this ends.
             Err(branches) => branches.iter().for_each(|b| {
                 planner.apart.insert(*b);

@@ -167,6 +167,7 @@ impl Dominators {
     }
 
     /// Whether `a` dominates `b` (every block dominates itself).
+    #[inline]
     pub fn dominates(&self, a: Block, b: Block) -> bool {
         let ((first, end), (at, _)) = (self.span[a], self.span[b]);
         self.covers(a) && self.covers(b) && (first..end).contains(&at)

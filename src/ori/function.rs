@@ -23,6 +23,7 @@ pub use entities::{
 };
 pub use instructions::width_of;
 
+use super::arena::Arena;
 use super::attributes::Attributes;
 use super::hash::QuickMap;
 use super::insts::Insts;
@@ -40,13 +41,13 @@ pub struct Function {
     /// The target.
     target: &'static Target,
     /// Instructions of each block, in order.
-    blocks: PrimaryMap<Block, Vec<InstId>>,
+    blocks: Arena<Block, Vec<InstId>>,
     /// Blocks in layout order; the first is the entry.
     layout: Vec<Block>,
     /// All instructions ever created.
     insts: Insts,
     /// All virtual registers ever created.
-    regs: PrimaryMap<VReg, RegData>,
+    regs: Arena<VReg, RegData>,
     vectors: PrimaryMap<VecId, (u32, u16)>,
     vector_regs: Vec<VReg>,
     vector_index: QuickMap<SmallVec<[VReg; 4]>, VecId>,
@@ -75,10 +76,10 @@ impl Function {
         Function {
             name: name.to_string(),
             target,
-            blocks: PrimaryMap::new(),
+            blocks: Arena::default(),
             layout: Vec::new(),
             insts: Insts::default(),
-            regs: PrimaryMap::new(),
+            regs: Arena::default(),
             vectors: PrimaryMap::new(),
             vector_regs: Vec::new(),
             vector_index: QuickMap::default(),

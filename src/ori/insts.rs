@@ -7,8 +7,9 @@
 //!
 //! [`Function::list_registers`]: super::Function::list_registers
 
+use super::arena::Arena;
 use super::function::{InstData, InstId, VReg};
-use cranelift_entity::{EntityRef, PrimaryMap};
+use cranelift_entity::EntityRef;
 use std::ops::{Index, IndexMut};
 
 /// Listed registers for each instruction from which on those of changed instructions are many.
@@ -17,7 +18,7 @@ const MANY: usize = 24;
 /// All instructions of a function.
 #[derive(Clone, Default)]
 pub struct Insts {
-    data: PrimaryMap<InstId, InstData>,
+    data: Arena<InstId, InstData>,
     places: Vec<Place>,
     registers: Vec<VReg>,
     /// Instructions that were made or changed since all were listed.

@@ -4,6 +4,7 @@
 //! operand is a register tuple. A function is a list of blocks of instruction ids; instructions,
 //! operands, registers and tuples are in arenas of the function.
 
+pub mod arena;
 pub mod attributes;
 pub mod bank_constants;
 pub mod build;

@@ -137,6 +137,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether the next token is this sign.
+    #[inline]
     pub fn is_sign(&self, sign: &str) -> bool {
         let token = self.peek();
         token.tok == Tok::Sign && self.text(token) == sign

@@ -14,19 +14,20 @@ use crate::ori::{Block, File, Function, InstId, Operand};
 use crate::tables::registers::Callee;
 use crate::tables::{Op, Prop, Role};
 
-/// Adds the regions.
-pub fn hold(function: &mut Function) {
+/// Adds the regions; whether there are calls that may need one.
+pub fn hold(function: &mut Function) -> bool {
     let is_called = |inst: &InstId| is_call(function, *inst);
     if !function.layout().iter().flat_map(|block| &function[*block]).any(is_called) {
-        return;
+        return false;
     }
-    let divergent = plan(function, &Cfg::new(function)).varying.divergent;
+    let lanes = plan(function, &Cfg::new(function)).varying;
     for block in function.take_blocks(0) {
         function.place_blocks([block]);
         if function[block].iter().any(|inst| is_call(function, *inst)) {
-            hold_in(function, block, !divergent.contains(block));
+            hold_in(function, block, !lanes.divergent.contains(block));
         }
     }
+    true
 }
 
 fn is_call(function: &Function, inst: InstId) -> bool {

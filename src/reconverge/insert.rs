@@ -10,7 +10,7 @@
 use super::calls;
 use crate::analysis::PassCx;
 use crate::analysis::divergence::{ALL_LANES, asks_for_all, is_meeting};
-use crate::analysis::reconvergence::{Enrol, Group, Plan, plan};
+use crate::analysis::reconvergence::{Enrol, Group, Plan};
 use crate::analysis::regions::is_chosen_uniform;
 use crate::analysis::spin_loops::waits;
 use crate::ori::cfg::{BlockSet, Cfg};
@@ -19,12 +19,15 @@ use crate::tables::registers::Callee;
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) -> Result<(), String> {
+    if calls::hold(cx.function) {
+        cx.invalidate(&[]);
+    }
+    let (cfg, plan) = planned(cx);
     let function = &mut *cx.function;
-    calls::hold(function);
-    let (cfg, plan) = planned(function);
     check_uniform(function, &plan)?;
     warp_syncs(function, &plan);
     yields(function, &cfg, &plan);
@@ -104,10 +107,10 @@ fn hold_to_the_exits(
 
 /// The plan. Creates a block for each cycle entry that needs one, in which all lanes from outside
 /// the cycle execute the BSSY.
-fn planned(function: &mut Function) -> (Cfg, Plan) {
+fn planned(cx: &mut PassCx) -> (Rc<Cfg>, Rc<Plan>) {
     loop {
-        let cfg = Cfg::new(function);
-        let plan = plan(function, &cfg);
+        let (cfg, plan) = (cx.cfg(), cx.regions());
+        let function = &mut *cx.function;
         let mut missing: BTreeMap<Block, &[Block]> = BTreeMap::new();
         for (block, from) in plan.groups.iter().flat_map(|g| &g.outside) {
             if from.len() != 1 || cfg.succs[from[0]].len() != 1 {
@@ -125,6 +128,7 @@ fn planned(function: &mut Function) -> (Cfg, Plan) {
             from.iter().for_each(|pred| function.redirect(*pred, block, landing));
         }
         function.place_before(&placed);
+        cx.invalidate(&[]);
     }
 }
 

@@ -26,6 +26,7 @@ impl Mods {
     }
 
     /// Value of a kind; 0, the default, if it is not stored.
+    #[inline]
     pub fn get(&self, kind: Mod) -> u8 {
         let stored = &self.items[..usize::from(self.len)];
         stored.iter().find(|(k, _)| *k == kind as u8).map_or(0, |(_, v)| *v)

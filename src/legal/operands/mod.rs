@@ -36,6 +36,7 @@ use crate::ori::hash::QuickMap;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::Prop;
 use crate::tables::ori::{Class, Width};
+use std::rc::Rc;
 
 /// Whether the target encodes an instruction as it is, whatever registers are assigned.
 pub type Encodes<'a> = &'a dyn Fn(&Function, InstId) -> bool;
@@ -71,7 +72,7 @@ struct Legalizer<'a> {
     backend: &'a dyn SmBackend,
     encodes: Encodes<'a>,
     /// Divergence analysis, computed on first use.
-    lanes: Option<Varying>,
+    lanes: Option<Rc<Varying>>,
     /// Placeholder registers for trials, by file and number of words; no instruction keeps them.
     stand_ins: Vec<(File, usize, Operand)>,
     /// Constants that moves of this block put into registers, by file, words and constant: the

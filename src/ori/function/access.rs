@@ -2,11 +2,12 @@
 //! name. An instruction that is borrowed to change it leaves the lists of registers.
 
 use super::{Block, Function, InstData, InstId, RegData, Stage, VReg};
+use crate::ori::arena::Arena;
 use crate::ori::attributes::Attributes;
 use crate::ori::insts::Insts;
 use crate::ori::watched::Watched;
 use crate::tables::Target;
-use cranelift_entity::PrimaryMap;
+
 use std::ops::{Index, IndexMut};
 
 impl Index<InstId> for Function {
@@ -118,7 +119,7 @@ impl Function {
 
     /// All virtual registers ever created.
     #[inline]
-    pub fn regs(&self) -> &PrimaryMap<VReg, RegData> {
+    pub fn regs(&self) -> &Arena<VReg, RegData> {
         &self.regs
     }
 

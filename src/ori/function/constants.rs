@@ -19,6 +19,7 @@ impl Function {
     }
 
     /// Value of an immediate operand.
+    #[inline]
     pub fn imm_value(&self, operand: Operand) -> Option<u64> {
         match operand.kind() {
             Kind::Imm(index) => self.pool.get(index as usize).copied(),
@@ -55,6 +56,7 @@ impl Function {
     }
 
     /// What an instruction calls, if it may change registers that it does not name.
+    #[inline]
     pub fn callee(&self, inst: InstId) -> Option<Callee> {
         if !self.insts[inst].op.has(Prop::Clobbers) {
             return None;

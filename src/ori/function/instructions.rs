@@ -101,12 +101,14 @@ impl Function {
     }
 
     /// Operands in role order, then implicit operands; without tied old values.
+    #[inline]
     pub fn args(&self, inst: InstId) -> &[Operand] {
         let data = &self.insts[inst];
         &self.operands[data.start as usize..data.start as usize + usize::from(data.len)]
     }
 
     /// As [`Function::args`], mutable.
+    #[inline]
     pub fn args_mut(&mut self, inst: InstId) -> &mut [Operand] {
         self.insts.change(inst);
         let data = &self.insts[inst];
@@ -114,6 +116,7 @@ impl Function {
     }
 
     /// Tied old values of a guarded instruction in SSA form, one per definition.
+    #[inline]
     pub fn olds(&self, inst: InstId) -> &[Operand] {
         let data = &self.insts[inst];
         let start = data.start as usize + usize::from(data.len);
@@ -187,6 +190,7 @@ impl Function {
     }
 
     /// Sets the operand in a role, which the opcode must have.
+    #[inline]
     pub fn set_arg(&mut self, inst: InstId, role: Role, operand: Operand) {
         let index = self.insts[inst].op.role_index(role);
         debug_assert!(index.is_some(), "{:?} has no role {role:?}", self.insts[inst].op);
@@ -228,6 +232,7 @@ impl Function {
 }
 
 /// Width of an operand in 32-bit words, from its width rule and the instruction's modifiers.
+#[inline]
 pub fn width_of(width: Width, mods: &Mods) -> u8 {
     width.words(mods)
 }

@@ -61,7 +61,8 @@ pub fn parse(text: &str) -> Result<Function, String> {
             rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.phys = Some(n))).map_err(at)?;
             let points = |data: &RegData| data.file == File::R && data.phys == Some(STACK_POINTER);
             let function = &mut parser.function;
-            function.set_stack_pointer(function.regs().iter().find(|(_, data)| points(data)).map(|(reg, _)| reg));
+            let pointer = function.regs().keys().find(|reg| points(&function[*reg]));
+            function.set_stack_pointer(pointer);
         } else if let Some(rest) = line.strip_prefix("fixed ") {
             rest.split_whitespace().try_for_each(|w| parser.reserve(w, |d, n| d.fixed = Some(n))).map_err(at)?;
         } else if let Some(rest) = line.strip_prefix("uniform ") {
