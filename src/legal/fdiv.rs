@@ -15,7 +15,7 @@ use crate::ori::{Code, Operand};
 use crate::tables::ptx::ScalarType;
 use crate::tables::{Op, Role};
 
-const SIGN: u32 = 1 << 31;
+pub(super) const SIGN: u32 = 1 << 31;
 /// A subnormal f64 times 2 to this power is normal.
 const LIFT: u32 = 54;
 /// A power of two whose product with any mantissa overflows, and which two factors can still
@@ -247,10 +247,7 @@ impl Code {
         self.seldom(
             p.inverted(),
             (&name, &[b], d),
-            |code| {
-                let one = code.double_constant(ONE_HIGH);
-                code.scaled_quotient(d, one, b, rounding);
-            },
+            |code| code.reciprocal_of_any(d, b, rounding),
             |code| {
                 let one = code.double_constant(ONE_HIGH);
                 let y = code.rounded_quotient(y, y, one, b, rounding);
@@ -275,9 +272,8 @@ impl Code {
         self.dfma(y, error, y)
     }
 
-    /// The divisor's reciprocal within half a unit, and the quotient: the nearest, or one whose
-    /// remainder determines the nearest.
-    fn quotient_from(&mut self, estimate: Operand, a: Operand, b: Operand, to_nearest: bool) -> (Operand, Operand) {
+    /// A mantissa's reciprocal within half a unit, from the 20 bits of MUFU.
+    pub(super) fn reciprocal_from(&mut self, estimate: Operand, b: Operand) -> Operand {
         let one = self.double_constant(ONE_HIGH);
         let mut y = estimate;
         // From 20 bits to 40, to 53, to within half a unit.
@@ -285,7 +281,13 @@ impl Code {
             let error = self.dfma(b.negated(), y, one);
             y = self.dfma(y, error, y);
         }
-        let y = self.unless_all_ones(y, b);
+        self.unless_all_ones(y, b)
+    }
+
+    /// The divisor's reciprocal within half a unit, and the quotient: the nearest, or one whose
+    /// remainder determines the nearest.
+    fn quotient_from(&mut self, estimate: Operand, a: Operand, b: Operand, to_nearest: bool) -> (Operand, Operand) {
+        let y = self.reciprocal_from(estimate, b);
         let mut q = self.dmul(None, a, y);
         for _ in 0..if to_nearest { 2 } else { 1 } {
             let rest = self.dfma(b.negated(), q, a);
@@ -309,9 +311,9 @@ impl Code {
         fixed
     }
 
-    /// The signed mantissa of a number and its exponent; zeros, infinities and NaN are returned
-    /// unchanged.
-    fn mantissa_and_exponent(&mut self, a: Operand) -> (Operand, Operand) {
+    /// The signed mantissa of a number, its exponent with the bias, and whether it is one; zeros,
+    /// infinities and NaN are returned unchanged.
+    pub(super) fn mantissa_and_exponent(&mut self, a: Operand) -> (Operand, Operand, Operand) {
         let (field, factor) = (self.exponent_of(a), self.double_constant(ONE_HIGH + (LIFT << 20)));
         let lifted = self.dmul(None, a, factor);
         let p = self.temp_pred();
@@ -333,13 +335,13 @@ impl Code {
         let to = self.words(pair);
         self.copy(to[0], low);
         self.select(to[1], mantissa, high, finite);
-        (pair, exponent)
+        (pair, exponent, finite)
     }
 
     /// The quotient of scaled mantissas, scaled back by two factors, or by integer operations if it
     /// is subnormal.
     fn scaled_quotient(&mut self, d: Operand, a: Operand, b: Operand, rounding: Option<M>) {
-        let ((a, exponent_a), (b, exponent_b)) = (self.mantissa_and_exponent(a), self.mantissa_and_exponent(b));
+        let ((a, exponent_a, _), (b, exponent_b, _)) = (self.mantissa_and_exponent(a), self.mantissa_and_exponent(b));
         let by = self.temp();
         self.add(by, exponent_a, exponent_b.negated());
         // MUFU reads only the high word, which for some NaN is that of an infinity; multiplying by

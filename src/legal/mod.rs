@@ -19,6 +19,7 @@ pub mod operands;
 pub mod phases;
 mod policy;
 pub mod quads;
+mod reciprocal;
 mod slow_path;
 
 pub use backend::{OuterBackend, SmBackend};
