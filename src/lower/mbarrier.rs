@@ -198,14 +198,20 @@ impl Builder<'_> {
             return self.one_for_all(f);
         }
         let choose = |b: &mut Self| {
+            let chosen = b.temp_pred();
+            if b.has(Feature::Election) {
+                b.put(Op::ELECT, &[], &[(Role::Pu, chosen)]);
+                return (chosen, ());
+            }
             let [active, lane] = [b.temp(), b.temp()];
             b.vote_any(active, Operand::always());
             let lowest = b.lowest_lane(active);
             let number = b.special_number("SR_LANEID");
             b.put(Op::S2R, &[], &[(Role::D, lane), (Role::S, number)]);
-            (lane, lowest)
+            b.isetp(chosen, &[EQ, AND, U32], lane, lowest);
+            (chosen, ())
         };
-        self.in_turns(choose, |b, _| f(b))
+        self.in_turns(choose, |b, ()| f(b))
     }
 
     /// Does something once for each value that a word has, for all lanes that have it, with the
@@ -216,22 +222,25 @@ impl Builder<'_> {
         word: Operand,
         f: impl FnOnce(&mut Self, Operand) -> Lowered,
     ) -> Lowered {
-        self.in_turns(|b| (word, b.uniform(&[number], &[word])), f)
+        let choose = |b: &mut Self| {
+            let (chosen, value) = (b.temp_pred(), b.uniform(&[number], &[word]));
+            b.isetp(chosen, &[EQ, AND, U32], word, value);
+            (chosen, value)
+        };
+        self.in_turns(choose, f)
     }
 
-    /// A loop in which each turn is of the lanes whose word is the one that `choose` gives beside
-    /// it. They come back to the others before they leave the loop.
-    fn in_turns(
+    /// A loop in which each turn is of the lanes for which the predicate of `choose` holds. They
+    /// come back to the others before they leave the loop.
+    fn in_turns<T>(
         &mut self,
-        choose: impl FnOnce(&mut Self) -> (Operand, Operand),
-        f: impl FnOnce(&mut Self, Operand) -> Lowered,
+        choose: impl FnOnce(&mut Self) -> (Operand, T),
+        f: impl FnOnce(&mut Self, T) -> Lowered,
     ) -> Lowered {
         let [turn, own, next, end] = [(); 4].map(|()| self.f.new_block());
         let guard = self.skip_to(Some(end));
         self.enter(turn);
-        let (word, value) = choose(self);
-        let chosen = self.temp_pred();
-        self.isetp(chosen, &[EQ, AND, U32], word, value);
+        let (chosen, value) = choose(self);
         self.branch_if(chosen.inverted(), next, own);
         f(self, value)?;
         self.enter(next);

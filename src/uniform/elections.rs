@@ -8,6 +8,9 @@
 //! so there is no branch at all; operations that take a uniform predicate (property
 //! `uniform_guard`) need none either.
 //!
+//! A loop in which each lane in turn does what changes nothing when it is done again (property
+//! `idempotent`), with the same words, does it once, without the loop.
+//!
 //! Words that R2UR and UMOV hand over in numbered registers, which nothing else may use, get a
 //! register of their own where the warp is converged or its other lanes wait.
 
@@ -28,15 +31,16 @@ pub fn run(cx: &mut PassCx) {
     };
     let serves =
         cx.function.target().has(Feature::UniformDatapath) && cx.function.attributes().convention == Convention::Kernel;
-    if !serves || !any(Prop::ActsOnce, cx.function) && !any(Prop::HandsOver, cx.function) {
+    let acts = |function: &Function| any(Prop::ActsOnce, function) || any(Prop::Idempotent, function);
+    if !serves || !acts(cx.function) && !any(Prop::HandsOver, cx.function) {
         cx.unchanged = true;
         return;
     }
-    if any(Prop::ActsOnce, cx.function) {
+    if acts(cx.function) {
         let (cfg, lanes) = (cx.cfg(), cx.divergence());
         let mut elections = Elections::new(cx.function, &cfg, &lanes);
         for block in &cfg.rpo {
-            while elections.straighten(*block, cx.encoder.encodes) {}
+            while elections.straighten(*block, cx.encoder.encodes) || elections.do_once(*block) {}
         }
         let gone = elections.gone;
         cx.function.retain_blocks(|block| !gone[*block]);
@@ -101,6 +105,53 @@ impl<'a> Elections<'a> {
         self.join(block, skipped.meet)
     }
 
+    /// Leaves a loop in which lanes do the same in turns after the first turn; whether another
+    /// branch may stand at the end of the block now.
+    fn do_once(&mut self, turn: Block) -> bool {
+        if self.gone[turn] {
+            return false;
+        }
+        let Some(skipped) = self.skipped(turn) else { return false };
+        if !self.is_turn(turn, &skipped) || !self.is_repeatable(&skipped) {
+            return false;
+        }
+        let next = skipped.meet;
+        self.flatten(turn, &skipped, None);
+        let again = self.function.first_terminator(next);
+        self.function[next].remove(again);
+        self.preds[turn].retain(|pred| *pred != next);
+        self.join(turn, next)
+    }
+
+    /// Whether a block does nothing but choose the lanes whose turn it is, and what it leads to
+    /// nothing but come back to it for the others.
+    fn is_turn(&self, turn: Block, skipped: &Skipped) -> bool {
+        let function = &*self.function;
+        let next = skipped.meet;
+        let [again, leave] = function[next][..] else { return false };
+        let to = |inst: InstId, block: Block| {
+            function[inst].op == Op::BRA && function.arg(inst, Role::Target).kind() == Kind::Label(block)
+        };
+        let comes_back = to(again, turn) && function[again].guard == skipped.taken.inverted();
+        let goes_on = function[leave].op == Op::BRA && function[leave].guard.is_null() && !to(leave, turn);
+        let chooses = |inst: &InstId| {
+            let op = function[*inst].op;
+            op != Op::PHI && (is_pure(function, *inst) || matches!(op, Op::ELECT | Op::VOTE | Op::S2R))
+        };
+        comes_back && goes_on && function[turn][..function.first_terminator(turn)].iter().all(chooses)
+    }
+
+    /// Whether what a block does with the same words in all lanes changes nothing the second time.
+    /// A copy to shared memory counts on a barrier.
+    fn is_repeatable(&self, skipped: &Skipped) -> bool {
+        let function = &*self.function;
+        self.is_same(skipped, |inst| {
+            let data = &function[inst];
+            let counts = data.op == Op::UBLKCP && data.mods.get(Mod::BulkWay) != value::bulk_way::G_S;
+            data.op.has(Prop::Idempotent) && !counts
+        })
+    }
+
     /// The block that a branch at the end of another skips, if nothing else leads there.
     fn skipped(&self, block: Block) -> Option<Skipped> {
         let function = &*self.function;
@@ -140,6 +191,12 @@ impl<'a> Elections<'a> {
 
     /// Whether all lanes together may do what a block does, and something acts once in it.
     fn is_for_all(&self, skipped: &Skipped) -> bool {
+        self.is_same(skipped, |inst| self.function[inst].op.has(Prop::ActsOnce))
+    }
+
+    /// Whether a block does, with words that are the same in all lanes, only what `does` says, and
+    /// something of it.
+    fn is_same(&self, skipped: &Skipped, does: impl Fn(InstId) -> bool) -> bool {
         let function = &*self.function;
         let insts = &function[skipped.block];
         let mut acts = false;
@@ -147,7 +204,7 @@ impl<'a> Elections<'a> {
         let mut made: SecondaryMap<VReg, bool> = SecondaryMap::new();
         let all = insts[..insts.len() - 1].iter().all(|inst| {
             let data = &function[*inst];
-            acts |= data.op.has(Prop::ActsOnce);
+            acts |= does(*inst);
             let mut same = data.guard.is_null();
             function.for_each_use(*inst, |reg| same &= made[reg] || !self.lanes.regs.contains(reg));
             let alike = same && data.op != Op::PHI && results(function, *inst) != Results::Different;
@@ -156,7 +213,7 @@ impl<'a> Elections<'a> {
                 silent = false;
                 made[reg] = alike;
             });
-            let once = data.op.has(Prop::ActsOnce) && silent;
+            let once = does(*inst) && silent;
             is_pure(function, *inst) || same && (once || is_hand_over(function, *inst))
         });
         acts && all
