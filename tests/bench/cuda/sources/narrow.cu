@@ -37,6 +37,8 @@ extern "C" __global__ void cv_raw(const float2 *in, const __half2 *h, const __nv
     r = __nv_cvt_fp6x2_to_halfraw2(o[8 * i + 5], __NV_E3M2);
     o[8 * i + 7] = r.x ^ r.y;
 }
+// Before sm_80 the headers have few functions of bfloat16.
+#ifdef SASSAFRAS_SM80
 template <class T, class T2> __device__ void math(const T *x, T *o, int *q) {
     int i = threadIdx.x; T a = x[i], b = x[i + 32], c = x[i + 64];
     o[i * 32] = hsin(a);
@@ -62,6 +64,7 @@ __device__ __nv_bfloat16 habs_(__nv_bfloat16 a, __nv_bfloat16 b) { return __habs
 extern "C" __global__ void mh(const __half *x, __half *o, int *q) { math<__half, __half2>(x, o, q); }
 extern "C" __global__ void mb(const __nv_bfloat16 *x, __nv_bfloat16 *o, int *q) { math<__nv_bfloat16,
     __nv_bfloat162>(x, o, q); }
+#endif
 extern "C" __global__ void conv_int(const __half *x, const __nv_bfloat16 *b, long long *l, unsigned short *s,
     int *i, unsigned long long *u, __half *h, __nv_bfloat16 *bb) {
     l[0] = __half2ll_rd(x[0]);
