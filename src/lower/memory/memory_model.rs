@@ -151,9 +151,9 @@ impl Builder<'_> {
         self.fence_of(semantics, inst.mods.scope.unwrap_or(Scope::Sys))
     }
 
-    /// A fence of a part of the memory: a release of the own block's shared memory makes its writes
-    /// seen there and by the asynchronous proxy. An acquire, and a release of reads, only waits: the
-    /// barrier at which threads meet orders the rest.
+    /// A fence of a part of the memory: a release of the own block's shared memory makes its
+    /// writes seen there and by the asynchronous proxy. An acquire, and a release of reads, only
+    /// waits: the barrier at which threads meet orders the rest.
     fn restricted_fence(&mut self, inst: &ast::Instruction) -> Lowered {
         if inst.mods.restricted == Some(Restricted::SyncRestrictSharedCta) {
             self.put(Op::MEMBAR, &[MEMBAR_ALL, SCOPE_CTA], &[]);
