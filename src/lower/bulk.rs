@@ -218,7 +218,8 @@ impl Builder<'_> {
     /// cache.
     pub fn wait_bulk_groups(&mut self, inst: &ast::Instruction) -> Lowered {
         self.wait_copies(inst)?;
-        if !inst.mods.read {
+        // Only the asynchronous proxy is told of the copies' ends, or that their sources are free.
+        if !inst.mods.read && inst.mods.restricted.is_none() {
             self.put(Op::CCTL, &[CCTL_IVALL], &[]);
         }
         Ok(())

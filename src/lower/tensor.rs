@@ -9,14 +9,14 @@
 use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::{Alone, is_wide, l2_action, later, operation, several};
 use super::memory::address::{Place, Window};
-use super::memory::memory_model::Order;
+use super::memory::memory_model::{Order, map_scope};
 use crate::ori::Operand;
 use crate::ori::build::int::LUT_INSERT;
 use crate::ori::mods::*;
 use crate::ptx::ast::{self, OperandKind};
 use crate::tables::lowering::{MapField, MapValue, map_writes};
 use crate::tables::memory::{Access, OrderRow};
-use crate::tables::ptx::{BulkTo, Op as PtxOp, ScalarType, Scope, Semantics, Space, TensorMode};
+use crate::tables::ptx::{BulkTo, Op as PtxOp, ScalarType, Semantics, Space, TensorMode};
 use crate::tables::{Feature, Mod, Op, Role, value};
 
 /// Uniform registers of the operands, besides those of a cache policy: written right before each
@@ -252,7 +252,7 @@ impl Builder<'_> {
     /// `tensormap.cp_fenceproxy`: each lane publishes a word of the map.
     pub fn publish_map(&mut self, inst: &ast::Instruction) -> Lowered {
         let [to, from, ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
-        let scope = inst.mods.scope.unwrap_or(Scope::Sys);
+        let scope = map_scope(inst);
         let barrier = self.all_lanes();
         self.f[barrier].ordered = true;
         let (from, to) = (self.shared_word(from)?, self.map_address(to, Some(Space::Global))?);

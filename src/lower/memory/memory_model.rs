@@ -11,7 +11,7 @@ use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
 use crate::tables::memory::{Access, CacheRow, OrderRow, Step};
-use crate::tables::ptx::{MembarLevel, Modifiers, Proxy, ScalarType, Scope, Semantics, Space};
+use crate::tables::ptx::{MembarLevel, Modifiers, Proxy, Restricted, ScalarType, Scope, Semantics, Space};
 use crate::tables::{Feature, Op, Role};
 
 /// Numbers of the uniform registers that hold a cache policy. They are written before each access
@@ -145,18 +145,21 @@ impl Builder<'_> {
     /// `fence`
     pub fn fence(&mut self, inst: &ast::Instruction) -> Lowered {
         if inst.mods.restricted.is_some() {
-            return self.fence_of_shared(inst);
+            return self.restricted_fence(inst);
         }
         let semantics = inst.mods.semantics.unwrap_or(Semantics::AcqRel);
         self.fence_of(semantics, inst.mods.scope.unwrap_or(Scope::Sys))
     }
 
-    /// A fence of what is in shared memory: the barrier that another thread waits for brings order
-    /// to what follows, and what was done is there once the own block sees it.
-    fn fence_of_shared(&mut self, inst: &ast::Instruction) -> Lowered {
-        if inst.mods.semantics == Some(Semantics::Release) {
+    /// A fence of a part of the memory: a release of the own block's shared memory makes its
+    /// writes seen there and by the asynchronous proxy. An acquire, and a release of reads, only
+    /// waits: the barrier at which threads meet orders the rest.
+    fn restricted_fence(&mut self, inst: &ast::Instruction) -> Lowered {
+        if inst.mods.restricted == Some(Restricted::SyncRestrictSharedCta) {
             self.put(Op::MEMBAR, &[MEMBAR_ALL, SCOPE_CTA], &[]);
             self.put(Op::FENCE_S, &[], &[]);
+        } else {
+            self.put(Op::ACQUIRE, &[], &[]);
         }
         Ok(())
     }
@@ -164,6 +167,9 @@ impl Builder<'_> {
     /// `fence.proxy`
     pub fn proxy_fence(&mut self, inst: &ast::Instruction) -> Lowered {
         match (inst.mods.proxy, inst.mods.semantics) {
+            (Some(Proxy::Alias), Some(Semantics::Release)) => {
+                self.put(Op::MEMBAR, &[MEMBAR_ALL, SCOPE_SYS], &[]);
+            }
             (Some(Proxy::Alias), Some(_)) => {
                 self.put(Op::CCTL, &[CCTL_IVALL], &[]);
             }
@@ -183,14 +189,23 @@ impl Builder<'_> {
                     self.put(Op::FENCE_G, &[], &[]);
                 }
             }
-            (Some(Proxy::AsyncGeneric), _) => return self.fence_of_shared(inst),
+            (Some(Proxy::AsyncGeneric), _) => return self.restricted_fence(inst),
             (Some(Proxy::TensormapGeneric), Some(Semantics::Release)) => {
-                self.fence_of(Semantics::Release, inst.mods.scope.unwrap_or(Scope::Sys))?;
+                self.fence_of(Semantics::Release, map_scope(inst))?;
             }
             (Some(Proxy::TensormapGeneric), _) => return self.acquire_map(inst),
             _ => return Err(Refusal::NotBuilt),
         }
         Ok(())
+    }
+}
+
+/// The scope at which a tensor map is released: the unit that reads it does not read the caches of
+/// a multiprocessor, so that a block's scope is widened to the device's.
+pub fn map_scope(inst: &ast::Instruction) -> Scope {
+    match inst.mods.scope.unwrap_or(Scope::Sys) {
+        Scope::Cta => Scope::Gpu,
+        scope => scope,
     }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make.py OUT [--target 80,90,...] [--only PART,...] [--jobs N]: compiles the sources to PTX.
+"""make.py OUT [--target 80,90,...] [--only PART,...] [--jobs N] [--examples]: compiles the sources to PTX.
 
 No GPU is needed, and no ptxas. The files are OUT/SOURCE.VARIANT.sm_NN.ptx; those of objects have
 `object` in their variant. A source whose compiler or headers are missing is reported as skipped;
@@ -23,6 +23,7 @@ NVCC = {
     "debug": ["-G"],
     "object": ["-rdc=true"],
     "slow": ["-Xcicc", "-O0"],
+    **{f"part{part}": [f"-DPART={part}"] for part in range(1, 6)},
 }
 SOURCES = {
     "blocks.cu": ["plain", "lines"],
@@ -31,8 +32,24 @@ SOURCES = {
     "numbers.cu": ["plain", "slow"],
     "tensors.cu": ["plain"],
     "objects.cu": ["object"],
+    "algorithms.cu": [f"part{part}" for part in range(1, 6)],
+    "meetings.cu": ["plain"],
+    "atomics.cu": ["plain"],
+    "draws.cu": ["plain"],
+    "narrow.cu": ["plain"],
+    "functions.cu": ["plain"],
     "plain.cu": ["clang0", "clang2", "clangs"],
     "offload.c": ["clang2object"],
+}
+
+# CUTLASS's own examples, by target: a part of the name of a file below its folder. They take minutes each,
+# so they are made with --examples alone.
+EXAMPLES = {
+    "75": ["08_turing_tensorop_gemm", "09_turing_tensorop_conv2dfprop"],
+    "80": ["14_ampere_tf32", "16_ampere_tensorop_conv2dfprop", "41_*/*fixed_seqlen", "47_*/*streamk"],
+    "90a": ["48_hopper", "49_hopper", "54_hopper", "57_hopper", "62_hopper", "88_hopper"],
+    "100a": ["70_*/*fp16", "72_*/72a", "72_*/72b", "72_*/72c", "74_blackwell", "77_*/77_blackwell_fmha"],
+    "120a": ["79_*/79a", "79_*/79c", "80_*/80a"],
 }
 
 
@@ -62,8 +79,20 @@ def by_nvcc(source, variant, target, out):
         return "nvidia-cutlass"
     command = [compiler, "-ptx", "-w", "-std=c++17", "--extended-lambda", "--expt-relaxed-constexpr"]
     command += [f"-arch=compute_{target}", *NVCC[variant], str(HERE / source), "-o", str(out)]
-    command += ["-DSASSAFRAS_SM80"] if target >= 80 else []
+    command += [f"-DSASSAFRAS_SM{least}" for least in (80, 90) if target >= least]
+    # The package's headers of CUB and libcu++ stand beside the compiler.
+    command += [f"-I{folder}" for folder in Path(compiler).parent.parent.glob("include/cccl")]
     return command + ([f"-I{headers}"] if headers else [])
+
+
+def by_nvcc_an_example(source, target, out):
+    """The command of nvcc for an example of CUTLASS, or what is missing."""
+    compiler, headers = nvcc(), cutlass()
+    if compiler is None or headers is None:
+        return "nvcc" if compiler is None else "nvidia-cutlass"
+    command = [compiler, "-ptx", "-w", "-std=c++17", "--expt-relaxed-constexpr", f"-arch=compute_{target}"]
+    folders = [headers, headers.parent / "tools/util/include", headers.parent / "examples/common", source.parent]
+    return [*command, "-DFP16", *[f"-I{folder}" for folder in folders], str(source), "-o", str(out)]
 
 
 def by_clang(source, variant, target, out):
@@ -89,9 +118,12 @@ def by_clang(source, variant, target, out):
 def one(job):
     """Compiles a job; gives its line of the report and whether it is an error."""
     source, variant, target, folder = job
-    name = f"{source.rsplit('.', 1)[0]}.{variant}.sm_{target}.ptx"
+    name = f"{Path(source).stem}.{variant}.sm_{target}.ptx"
     part = folder / (name + ".part")
-    command = (by_clang if variant.startswith("clang") else by_nvcc)(source, variant, target, part)
+    if isinstance(source, Path):
+        command = by_nvcc_an_example(source, target, part)
+    else:
+        command = (by_clang if variant.startswith("clang") else by_nvcc)(source, variant, target, part)
     if isinstance(command, str):
         return f"skipped: {name}: {command} is missing", False
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tempfile.gettempdir())
@@ -103,11 +135,24 @@ def one(job):
     return None, False
 
 
+def examples(folder):
+    """The jobs of CUTLASS's examples."""
+    headers = cutlass()
+    found = headers.parent / "examples" if headers else Path("missing")
+    return [
+        (source, "example", target, folder)
+        for target, parts in EXAMPLES.items()
+        for part in parts
+        for source in sorted(found.glob(f"{part}*.cu" if "/" in part else f"{part}*/*.cu"))[:1]
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--target", default=",".join(map(str, TARGETS)))
     parser.add_argument("--only", default="", help="parts of names, with commas")
+    parser.add_argument("--examples", action="store_true", help="CUTLASS's examples instead, each for its target")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -119,6 +164,9 @@ def main():
         for target in map(int, options.target.split(","))
         if not parts or any(part in f"{source}.{variant}" for part in parts)
     ]
+    if options.examples:
+        made = examples(options.out.resolve())
+        jobs = [job for job in made if not parts or any(part in str(job[0]) for part in parts)]
     with ThreadPoolExecutor(options.jobs) as pool:
         said = list(pool.map(one, jobs))
     lines = sorted(line for line, _ in said if line)

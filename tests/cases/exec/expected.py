@@ -2213,6 +2213,12 @@ def barrier_phases():
     return [launch("barrier_phases", 1, 64, [OUT("u32", [3 * (i ^ 33) + 1 for i in range(64)])])]
 
 
+def fences_restricted():
+    cells = [(i * 2654435761) % 2**32 for i in range(64)]
+    sums = [(cells[i] + cells[63 - i]) % 2**32 for i in range(64)]
+    return [launch("fences_restricted", 1, 64, [IN("u32", cells), OUT("u32", sums)])]
+
+
 def locality_domains():
     return [launch("locality_domains", 1, 32, [OUT("u32", list(range(32)))])]
 
@@ -2472,7 +2478,7 @@ KERNELS = [
     parameterised_names, flags_of_loops, uniform_atomics, uniform_branches, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,
     volatile_local,
-    carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
+    carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, fences_restricted, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed, textures_gradients, textures_apart, textures_compared,
