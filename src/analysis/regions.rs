@@ -1,28 +1,29 @@
 //! Regions of divergent branches: where one group of lanes runs while all others wait.
 //!
 //! A region is what is reachable from a branch before its reconvergence point. If at most one way
-//! out of the branch does anything there, and the lanes that take the others go straight to that
-//! point and wait, then one group of lanes runs in the region, whichever divergent branches it
-//! comes to, as long as their regions are such too: a loop that lanes leave one by one, an arm that
-//! some skip. There, a uniform register may be written. Two kinds of blocks are interleaved
-//! nevertheless:
-//! - blocks that lanes cross on a straight way: while they do, the others may run on, and write
+//! out of the branch does anything there, and the lanes that take the others come to that point and
+//! wait, then one group of lanes runs in the region, whichever divergent branches it comes to, as
+//! long as their regions are such too: a loop that lanes leave one by one, an arm that some skip.
+//! There, a uniform register may be written. Two kinds of blocks are interleaved nevertheless:
+//! - blocks that lanes cross on a quiet way: while they do, the others may run on, and write
 //!   registers that do not live there;
 //! - blocks from which no lane comes to the reconvergence point: they end, and what only the lanes
 //!   that wait will read does not live there.
 //!
-//! A way is straight over blocks with one successor which name no uniform register that the
-//! allocator will choose; in SSA form, which make nothing but values, as PHIs behind it need them.
+//! A way is quiet if no block that it comes to before the reconvergence point names a uniform
+//! register that the allocator will choose; in SSA form, if these make nothing but values, as PHIs
+//! behind it need them. Where all ways out of a branch are quiet, the longest is held, the first of
+//! several: as soon as it names a uniform register it is quiet no more.
 
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::list_table::ListTable;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, InstId, VReg};
-use crate::tables::Prop;
 use crate::tables::registers::Callee;
+use crate::tables::{Op, Prop};
 use smallvec::SmallVec;
 
-/// The longest straight way, in blocks.
+/// The longest quiet way, in blocks.
 const LONGEST: usize = 16;
 
 /// The blocks that lanes may come to from a branch before its reconvergence point.
@@ -38,7 +39,7 @@ pub struct Region {
 pub struct Sides {
     /// Interleaved, but for those of `aside`.
     pub interleaved: Vec<Block>,
-    /// Blocks of straight ways beside what is held.
+    /// Blocks of quiet ways beside what is held.
     pub aside: Vec<Block>,
 }
 
@@ -66,34 +67,43 @@ impl Region {
         }
         let mut sides = Sides::default();
         if ways.len() > 1 {
-            let straight = |way: &Block| self.straight(function, cfg, *way);
-            let (aside, others): (Vec<_>, Vec<_>) = ways.iter().map(straight).partition(Option::is_some);
-            // In SSA form, what such a way computes for PHIs must need no uniform register later.
-            let calm = |way: &Vec<Block>| way.iter().all(|block| makes_values(function, *block));
-            if others.len() != 1 || function.is_ssa() && !aside.iter().flatten().all(calm) {
+            let quiet: SmallVec<[Option<Vec<Block>>; 4]> =
+                ways.iter().map(|way| self.quiet(function, cfg, *way)).collect();
+            let others = quiet.iter().filter(|way| way.is_none()).count();
+            if others > 1 {
                 sides.interleaved.clone_from(&self.blocks);
                 return sides;
             }
-            sides.aside = aside.into_iter().flatten().flatten().collect();
+            let mut quiet: SmallVec<[Vec<Block>; 4]> = quiet.into_iter().flatten().collect();
+            if others == 0 {
+                let size = |way: &Vec<Block>| way.iter().map(|block| function[*block].len()).sum::<usize>();
+                let longest = (0..quiet.len()).rev().max_by_key(|at| size(&quiet[*at]));
+                longest.into_iter().for_each(|at| drop(quiet.remove(at)));
+            }
+            sides.aside = quiet.into_iter().flatten().collect();
         }
         sides.interleaved = self.ending(function, cfg, apart);
         sides
     }
 
-    /// The blocks from a way out of the branch to the reconvergence point, if that is straight.
-    fn straight(&self, function: &Function, cfg: &Cfg, from: Block) -> Option<Vec<Block>> {
-        let (mut at, mut way) = (from, Vec::new());
-        while at != self.meet {
-            let [next] = cfg.succs[at][..] else { return None };
-            let plain = |inst: &InstId| {
-                let parts = function.callee(*inst).is_some_and(Callee::parts_lanes);
-                !parts && !names_uniform(function, *inst)
-            };
-            if way.len() == LONGEST || !function[at].iter().all(plain) {
+    /// The blocks from a way out of the branch to the reconvergence point, if they are quiet.
+    fn quiet(&self, function: &Function, cfg: &Cfg, from: Block) -> Option<Vec<Block>> {
+        let plain = |inst: &InstId| {
+            let parts = function.callee(*inst).is_some_and(Callee::parts_lanes);
+            !parts && !names_uniform(function, *inst)
+        };
+        let (mut way, mut next) = (vec![from], 0);
+        while let Some(block) = way.get(next).copied() {
+            next += 1;
+            let calm = !function.is_ssa() || makes_values(function, block);
+            if way.len() > LONGEST || !self.set.contains(block) || !calm || !function[block].iter().all(plain) {
                 return None;
             }
-            way.push(at);
-            at = next;
+            for succ in cfg.succs[block].iter().filter(|succ| **succ != self.meet) {
+                if !way.contains(succ) {
+                    way.push(*succ);
+                }
+            }
         }
         Some(way)
     }
@@ -129,11 +139,11 @@ impl Region {
 /// Whether a block does nothing but make values of values, of constants among them, and nothing in
 /// it may become branches and calls.
 fn makes_values(function: &Function, block: Block) -> bool {
-    let body = function[block].split_last().map_or(&[][..], |(_, body)| body);
+    let body = &function[block][..function.first_terminator(block)];
     body.iter().all(|inst| {
         let op = function[*inst].op;
         let expands = op.has(Prop::Pseudo) && !op.has(Prop::Bookkeeping);
-        op.has(Prop::Copies) || op.has(Prop::Pure) && !expands
+        op == Op::PHI || op.has(Prop::Copies) || op.has(Prop::Pure) && !expands
     })
 }
 
