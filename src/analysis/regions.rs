@@ -12,8 +12,10 @@
 //!
 //! A way is quiet if no block that it comes to before the reconvergence point names a uniform
 //! register that the allocator will choose; in SSA form, if these make nothing but values, as PHIs
-//! behind it need them. Where all ways out of a branch are quiet, the longest is held, the first of
-//! several: as soon as it names a uniform register it is quiet no more.
+//! behind it need them. If one way out of a branch is not quiet, it is held. If all are, in SSA
+//! form, the longest is, the first of several: as soon as it names a uniform register it is quiet
+//! no more. That is done only beside ways that are straight, or that read nothing from outside
+//! which could be in a uniform register: held up by others they may not read it there.
 
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::list_table::ListTable;
@@ -57,8 +59,14 @@ impl Region {
     }
 
     /// The interleaved blocks. Lanes that are not `apart` at the end of a block came together in
-    /// it.
-    pub fn sides(&self, function: &Function, cfg: &Cfg, apart: impl Fn(Block) -> bool) -> Sides {
+    /// it; what does not vary may be in a uniform register.
+    pub fn sides(
+        &self,
+        function: &Function,
+        cfg: &Cfg,
+        apart: impl Fn(Block) -> bool,
+        varies: impl Fn(VReg) -> bool,
+    ) -> Sides {
         let mut ways: SmallVec<[Block; 4]> = SmallVec::new();
         for way in cfg.succs[self.branch].iter().filter(|way| **way != self.meet) {
             if !ways.contains(way) {
@@ -67,26 +75,54 @@ impl Region {
         }
         let mut sides = Sides::default();
         if ways.len() > 1 {
-            let quiet: SmallVec<[Option<Vec<Block>>; 4]> =
-                ways.iter().map(|way| self.quiet(function, cfg, *way)).collect();
-            let others = quiet.iter().filter(|way| way.is_none()).count();
-            if others > 1 {
-                sides.interleaved.clone_from(&self.blocks);
-                return sides;
+            match self.aside(function, cfg, &ways, varies) {
+                Some(aside) => sides.aside = aside,
+                None => {
+                    sides.interleaved.clone_from(&self.blocks);
+                    return sides;
+                }
             }
-            let mut quiet: SmallVec<[Vec<Block>; 4]> = quiet.into_iter().flatten().collect();
-            if others == 0 {
-                let size = |way: &Vec<Block>| way.iter().map(|block| function[*block].len()).sum::<usize>();
-                let longest = (0..quiet.len()).rev().max_by_key(|at| size(&quiet[*at]));
-                longest.into_iter().for_each(|at| drop(quiet.remove(at)));
-            }
-            sides.aside = quiet.into_iter().flatten().collect();
         }
         sides.interleaved = self.ending(function, cfg, apart);
         sides
     }
 
-    /// The blocks from a way out of the branch to the reconvergence point, if they are quiet.
+    /// The blocks of all ways but one that is held; `None` where several need to be.
+    fn aside(
+        &self,
+        function: &Function,
+        cfg: &Cfg,
+        ways: &[Block],
+        varies: impl Fn(VReg) -> bool,
+    ) -> Option<Vec<Block>> {
+        let straight = ways.iter().map(|way| self.straight(function, cfg, *way));
+        let (straight, others): (Vec<_>, Vec<_>) = straight.partition(Option::is_some);
+        // In SSA form, what such a way computes for PHIs must need no uniform register later.
+        let calm = |way: &Vec<Block>| !function.is_ssa() || way.iter().all(|block| makes_values(function, *block));
+        if others.len() == 1 && straight.iter().flatten().all(calm) {
+            return Some(straight.into_iter().flatten().flatten().collect());
+        }
+        let quiet = |way: &Block| self.quiet(function, cfg, *way).filter(|way| is_closed(function, way, &varies));
+        let mut quiet: Vec<Vec<Block>> = ways.iter().filter_map(quiet).filter(calm).collect();
+        let held = ways.len() - quiet.len();
+        if held == 0 && function.is_ssa() {
+            let size = |way: &Vec<Block>| way.iter().map(|block| function[*block].len()).sum::<usize>();
+            let longest = (0..quiet.len()).rev().max_by_key(|at| size(&quiet[*at]))?;
+            quiet.remove(longest);
+        } else if held != 1 {
+            return None;
+        }
+        Some(quiet.into_iter().flatten().collect())
+    }
+
+    /// The blocks from a way out of the branch to the reconvergence point, if that is straight.
+    fn straight(&self, function: &Function, cfg: &Cfg, from: Block) -> Option<Vec<Block>> {
+        let way = self.quiet(function, cfg, from)?;
+        way.iter().all(|block| cfg.succs[*block].len() == 1).then_some(way)
+    }
+
+    /// The blocks from a way out of the branch to the reconvergence point, if they are few and name
+    /// no uniform register that the allocator will choose.
     fn quiet(&self, function: &Function, cfg: &Cfg, from: Block) -> Option<Vec<Block>> {
         let plain = |inst: &InstId| {
             let parts = function.callee(*inst).is_some_and(Callee::parts_lanes);
@@ -95,8 +131,7 @@ impl Region {
         let (mut way, mut next) = (vec![from], 0);
         while let Some(block) = way.get(next).copied() {
             next += 1;
-            let calm = !function.is_ssa() || makes_values(function, block);
-            if way.len() > LONGEST || !self.set.contains(block) || !calm || !function[block].iter().all(plain) {
+            if way.len() > LONGEST || !self.set.contains(block) || !function[block].iter().all(plain) {
                 return None;
             }
             for succ in cfg.succs[block].iter().filter(|succ| **succ != self.meet) {
@@ -134,6 +169,22 @@ impl Region {
     pub fn may_leave_values(&self, function: &Function) -> bool {
         !function.is_ssa() || self.set.contains(self.branch)
     }
+}
+
+/// Whether blocks in SSA form read nothing from outside that is the same in all lanes: beside a held
+/// way they may not read it in a uniform register.
+fn is_closed(function: &Function, way: &[Block], varies: impl Fn(VReg) -> bool) -> bool {
+    if !function.is_ssa() {
+        return true;
+    }
+    let insts = || way.iter().flat_map(|block| &function[*block]);
+    let mut within: SmallVec<[VReg; 32]> = SmallVec::new();
+    insts().for_each(|inst| function.for_each_def(*inst, |reg| within.push(reg)));
+    insts().all(|inst| {
+        let mut closed = !function[*inst].op.has(Prop::LoadsConstant);
+        function.for_each_use(*inst, |reg| closed &= varies(reg) || within.contains(&reg));
+        closed
+    })
 }
 
 /// Whether a block does nothing but make values of values, of constants among them, and nothing in
