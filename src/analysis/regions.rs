@@ -171,8 +171,8 @@ impl Region {
     }
 }
 
-/// Whether blocks in SSA form read nothing from outside that is the same in all lanes: beside a held
-/// way they may not read it in a uniform register.
+/// Whether blocks in SSA form read nothing from outside that is the same in all lanes: beside a
+/// held way they may not read it in a uniform register.
 fn is_closed(function: &Function, way: &[Block], varies: impl Fn(VReg) -> bool) -> bool {
     if !function.is_ssa() {
         return true;

@@ -16,7 +16,7 @@ use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg};
 use crate::tables::ori::Direction;
-use crate::tables::{Feature, Op, Prop, Role};
+use crate::tables::{Feature, Prop, Role};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -205,7 +205,7 @@ pub(super) fn constant(
     let plain = reads && regs.iter().all(|reg| files.contains(&function[*reg].file) && is_free(function, *reg));
     let word = |reg: VReg| {
         let maker = def_use.definition(reg)?;
-        let moves = matches!(function[maker].op, Op::MOV | Op::UMOV) && function[maker].guard.is_null();
+        let moves = function[maker].op.has(Prop::Moves) && function[maker].guard.is_null();
         let value = function.word_value(function.arg(maker, Role::A)).map(u64::from);
         value.filter(|_| moves && function.arg(maker, Role::Lanes).is_null())
     };
