@@ -182,7 +182,7 @@ impl<'a> Lanes<'a> {
             }
         }
         self.meets.insert(meet);
-        let sides = region.sides(self.function, self.cfg, |block| self.end_apart(block));
+        let sides = region.sides(self.function, self.cfg, |block| self.end_apart(block), |reg| self.regs.contains(reg));
         sides.interleaved.iter().chain(&sides.aside).for_each(|block| {
             self.interleaved.insert(*block);
         });

@@ -1,28 +1,31 @@
 //! Regions of divergent branches: where one group of lanes runs while all others wait.
 //!
 //! A region is what is reachable from a branch before its reconvergence point. If at most one way
-//! out of the branch does anything there, and the lanes that take the others go straight to that
-//! point and wait, then one group of lanes runs in the region, whichever divergent branches it
-//! comes to, as long as their regions are such too: a loop that lanes leave one by one, an arm that
-//! some skip. There, a uniform register may be written. Two kinds of blocks are interleaved
-//! nevertheless:
-//! - blocks that lanes cross on a straight way: while they do, the others may run on, and write
+//! out of the branch does anything there, and the lanes that take the others come to that point and
+//! wait, then one group of lanes runs in the region, whichever divergent branches it comes to, as
+//! long as their regions are such too: a loop that lanes leave one by one, an arm that some skip.
+//! There, a uniform register may be written. Two kinds of blocks are interleaved nevertheless:
+//! - blocks that lanes cross on a quiet way: while they do, the others may run on, and write
 //!   registers that do not live there;
 //! - blocks from which no lane comes to the reconvergence point: they end, and what only the lanes
 //!   that wait will read does not live there.
 //!
-//! A way is straight over blocks with one successor which name no uniform register that the
-//! allocator will choose; in SSA form, which make nothing but values, as PHIs behind it need them.
+//! A way is quiet if no block that it comes to before the reconvergence point names a uniform
+//! register that the allocator will choose; in SSA form, if these make nothing but values, as PHIs
+//! behind it need them. If one way out of a branch is not quiet, it is held. If all are, in SSA
+//! form, the longest is, the first of several: as soon as it names a uniform register it is quiet
+//! no more. That is done only beside ways that are straight, or that read nothing from outside
+//! which could be in a uniform register: held up by others they may not read it there.
 
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::list_table::ListTable;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, InstId, VReg};
-use crate::tables::Prop;
 use crate::tables::registers::Callee;
+use crate::tables::{Op, Prop};
 use smallvec::SmallVec;
 
-/// The longest straight way, in blocks.
+/// The longest quiet way, in blocks.
 const LONGEST: usize = 16;
 
 /// The blocks that lanes may come to from a branch before its reconvergence point.
@@ -38,7 +41,7 @@ pub struct Region {
 pub struct Sides {
     /// Interleaved, but for those of `aside`.
     pub interleaved: Vec<Block>,
-    /// Blocks of straight ways beside what is held.
+    /// Blocks of quiet ways beside what is held.
     pub aside: Vec<Block>,
 }
 
@@ -56,8 +59,14 @@ impl Region {
     }
 
     /// The interleaved blocks. Lanes that are not `apart` at the end of a block came together in
-    /// it.
-    pub fn sides(&self, function: &Function, cfg: &Cfg, apart: impl Fn(Block) -> bool) -> Sides {
+    /// it; what does not vary may be in a uniform register.
+    pub fn sides(
+        &self,
+        function: &Function,
+        cfg: &Cfg,
+        apart: impl Fn(Block) -> bool,
+        varies: impl Fn(VReg) -> bool,
+    ) -> Sides {
         let mut ways: SmallVec<[Block; 4]> = SmallVec::new();
         for way in cfg.succs[self.branch].iter().filter(|way| **way != self.meet) {
             if !ways.contains(way) {
@@ -66,34 +75,70 @@ impl Region {
         }
         let mut sides = Sides::default();
         if ways.len() > 1 {
-            let straight = |way: &Block| self.straight(function, cfg, *way);
-            let (aside, others): (Vec<_>, Vec<_>) = ways.iter().map(straight).partition(Option::is_some);
-            // In SSA form, what such a way computes for PHIs must need no uniform register later.
-            let calm = |way: &Vec<Block>| way.iter().all(|block| makes_values(function, *block));
-            if others.len() != 1 || function.is_ssa() && !aside.iter().flatten().all(calm) {
-                sides.interleaved.clone_from(&self.blocks);
-                return sides;
+            match self.aside(function, cfg, &ways, varies) {
+                Some(aside) => sides.aside = aside,
+                None => {
+                    sides.interleaved.clone_from(&self.blocks);
+                    return sides;
+                }
             }
-            sides.aside = aside.into_iter().flatten().flatten().collect();
         }
         sides.interleaved = self.ending(function, cfg, apart);
         sides
     }
 
+    /// The blocks of all ways but one that is held; `None` where several need to be.
+    fn aside(
+        &self,
+        function: &Function,
+        cfg: &Cfg,
+        ways: &[Block],
+        varies: impl Fn(VReg) -> bool,
+    ) -> Option<Vec<Block>> {
+        let straight = ways.iter().map(|way| self.straight(function, cfg, *way));
+        let (straight, others): (Vec<_>, Vec<_>) = straight.partition(Option::is_some);
+        // In SSA form, what such a way computes for PHIs must need no uniform register later.
+        let calm = |way: &Vec<Block>| !function.is_ssa() || way.iter().all(|block| makes_values(function, *block));
+        if others.len() == 1 && straight.iter().flatten().all(calm) {
+            return Some(straight.into_iter().flatten().flatten().collect());
+        }
+        let quiet = |way: &Block| self.quiet(function, cfg, *way).filter(|way| is_closed(function, way, &varies));
+        let mut quiet: Vec<Vec<Block>> = ways.iter().filter_map(quiet).filter(calm).collect();
+        let held = ways.len() - quiet.len();
+        if held == 0 && function.is_ssa() {
+            let size = |way: &Vec<Block>| way.iter().map(|block| function[*block].len()).sum::<usize>();
+            let longest = (0..quiet.len()).rev().max_by_key(|at| size(&quiet[*at]))?;
+            quiet.remove(longest);
+        } else if held != 1 {
+            return None;
+        }
+        Some(quiet.into_iter().flatten().collect())
+    }
+
     /// The blocks from a way out of the branch to the reconvergence point, if that is straight.
     fn straight(&self, function: &Function, cfg: &Cfg, from: Block) -> Option<Vec<Block>> {
-        let (mut at, mut way) = (from, Vec::new());
-        while at != self.meet {
-            let [next] = cfg.succs[at][..] else { return None };
-            let plain = |inst: &InstId| {
-                let parts = function.callee(*inst).is_some_and(Callee::parts_lanes);
-                !parts && !names_uniform(function, *inst)
-            };
-            if way.len() == LONGEST || !function[at].iter().all(plain) {
+        let way = self.quiet(function, cfg, from)?;
+        way.iter().all(|block| cfg.succs[*block].len() == 1).then_some(way)
+    }
+
+    /// The blocks from a way out of the branch to the reconvergence point, if they are few and name
+    /// no uniform register that the allocator will choose.
+    fn quiet(&self, function: &Function, cfg: &Cfg, from: Block) -> Option<Vec<Block>> {
+        let plain = |inst: &InstId| {
+            let parts = function.callee(*inst).is_some_and(Callee::parts_lanes);
+            !parts && !names_uniform(function, *inst)
+        };
+        let (mut way, mut next) = (vec![from], 0);
+        while let Some(block) = way.get(next).copied() {
+            next += 1;
+            if way.len() > LONGEST || !self.set.contains(block) || !function[block].iter().all(plain) {
                 return None;
             }
-            way.push(at);
-            at = next;
+            for succ in cfg.succs[block].iter().filter(|succ| **succ != self.meet) {
+                if !way.contains(succ) {
+                    way.push(*succ);
+                }
+            }
         }
         Some(way)
     }
@@ -126,14 +171,30 @@ impl Region {
     }
 }
 
+/// Whether blocks in SSA form read nothing from outside that is the same in all lanes: beside a
+/// held way they may not read it in a uniform register.
+fn is_closed(function: &Function, way: &[Block], varies: impl Fn(VReg) -> bool) -> bool {
+    if !function.is_ssa() {
+        return true;
+    }
+    let insts = || way.iter().flat_map(|block| &function[*block]);
+    let mut within: SmallVec<[VReg; 32]> = SmallVec::new();
+    insts().for_each(|inst| function.for_each_def(*inst, |reg| within.push(reg)));
+    insts().all(|inst| {
+        let mut closed = !function[*inst].op.has(Prop::LoadsConstant);
+        function.for_each_use(*inst, |reg| closed &= varies(reg) || within.contains(&reg));
+        closed
+    })
+}
+
 /// Whether a block does nothing but make values of values, of constants among them, and nothing in
 /// it may become branches and calls.
 fn makes_values(function: &Function, block: Block) -> bool {
-    let body = function[block].split_last().map_or(&[][..], |(_, body)| body);
+    let body = &function[block][..function.first_terminator(block)];
     body.iter().all(|inst| {
         let op = function[*inst].op;
         let expands = op.has(Prop::Pseudo) && !op.has(Prop::Bookkeeping);
-        op.has(Prop::Copies) || op.has(Prop::Pure) && !expands
+        op == Op::PHI || op.has(Prop::Copies) || op.has(Prop::Pure) && !expands
     })
 }
 

@@ -16,12 +16,12 @@ use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg};
 use crate::tables::ori::Direction;
-use crate::tables::{Feature, Prop};
+use crate::tables::{Feature, Prop, Role};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Uniform registers that are not filled: those of legalization, and gaps beside pairs.
-const RESERVE: usize = 24;
+pub(super) const RESERVE: usize = 24;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -130,7 +130,7 @@ struct Makers {
 }
 
 /// Whether the target encodes an instruction as it stands.
-type Encodes = fn(&Function, InstId) -> bool;
+pub(super) type Encodes = fn(&Function, InstId) -> bool;
 
 impl Makers {
     /// Gives an instruction its first constant that it takes so, made at the end of a block.
@@ -139,7 +139,8 @@ impl Makers {
             return;
         }
         for at in 0..function.args(inst).len() {
-            let Some((bits, regs)) = self.constant(function, inst, at) else { continue };
+            let found = constant(function, &self.def_use, inst, at, &[File::R]);
+            let Some((bits, regs)) = found else { continue };
             if !operands::takes_pair(function, inst, at, &encodes, &self.trial) {
                 continue;
             }
@@ -152,18 +153,6 @@ impl Makers {
             self.unread.extend(makers.iter().filter(|of| self.def_use.uses(of.0) == 0).filter_map(|of| of.1));
             return;
         }
-    }
-
-    /// The constant that an operand is in two general registers.
-    fn constant(&self, function: &Function, inst: InstId, at: usize) -> Option<(u64, SmallVec<[VReg; 2]>)> {
-        let operand = function.args(inst)[at];
-        let Kind::Vector(vector) = operand.kind() else { return None };
-        let regs: SmallVec<[VReg; 2]> = SmallVec::from_slice(function.vector_regs(vector));
-        let reads = function.direction(inst, at) == Direction::Use && regs.len() == 2;
-        let plain = reads && regs.iter().all(|reg| function[*reg].file == File::R && is_free(function, *reg));
-        let word = |reg: VReg| self.def_use.known(function, Operand::reg(reg)).map(u64::from);
-        let (low, high) = (word(*regs.first().filter(|_| plain)?)?, word(regs[1])?);
-        Some((low | high << 32, regs))
     }
 
     /// The pair of a constant that is made at the end of a block, if there is room.
@@ -199,4 +188,27 @@ impl Makers {
             function[*block].retain(|inst| !self.unread.contains(inst));
         }
     }
+}
+
+/// The constant that an operand is in two registers of one of the files.
+pub(super) fn constant(
+    function: &Function,
+    def_use: &DefUse,
+    inst: InstId,
+    at: usize,
+    files: &[File],
+) -> Option<(u64, SmallVec<[VReg; 2]>)> {
+    let operand = function.args(inst)[at];
+    let Kind::Vector(vector) = operand.kind() else { return None };
+    let regs: SmallVec<[VReg; 2]> = SmallVec::from_slice(function.vector_regs(vector));
+    let reads = function.direction(inst, at) == Direction::Use && regs.len() == 2;
+    let plain = reads && regs.iter().all(|reg| files.contains(&function[*reg].file) && is_free(function, *reg));
+    let word = |reg: VReg| {
+        let maker = def_use.definition(reg)?;
+        let moves = function[maker].op.has(Prop::Moves) && function[maker].guard.is_null();
+        let value = function.word_value(function.arg(maker, Role::A)).map(u64::from);
+        value.filter(|_| moves && function.arg(maker, Role::Lanes).is_null())
+    };
+    let (low, high) = (word(*regs.first().filter(|_| plain)?)?, word(regs[1])?);
+    Some((low | high << 32, regs))
 }

@@ -10,7 +10,7 @@
 //! - no more uniform registers live in a block than the file has, or calls there keep, minus a
 //!   reserve. No load of a device function moves: its callers may be diverged.
 
-use super::constants::kept;
+use super::constants::{RESERVE, kept};
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
@@ -26,8 +26,6 @@ use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
-/// Uniform registers that are not filled: those of legalization, and gaps beside pairs.
-const RESERVE: usize = 24;
 /// Readers of a load, and loads from one place, that are looked at.
 const MOST: usize = 64;
 

@@ -7,6 +7,7 @@ pub mod convert;
 pub mod elections;
 pub mod loads;
 mod pressure;
+pub mod repeated_constants;
 mod rewrite;
 pub mod shader_constants;
 mod taken;
