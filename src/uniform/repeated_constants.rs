@@ -27,8 +27,8 @@ pub fn run(cx: &mut PassCx) {
     if !function.target().has(Feature::UniformDatapath) || function.attributes().convention != Convention::Kernel {
         return;
     }
-    let (cfg, lanes, live, encodes) = (cx.cfg(), cx.divergence(), cx.liveness(), cx.encoder.encodes);
-    let function = &mut *cx.function;
+    let (cfg, lanes, encodes) = (cx.cfg(), cx.divergence(), cx.encoder.encodes);
+    let function = &*cx.function;
     let mut def_use = DefUse::new(function);
     let insts: Vec<InstId> =
         cfg.rpo.iter().filter(|block| !lanes.aside.contains(**block)).flat_map(|b| function[*b].clone()).collect();
@@ -37,6 +37,8 @@ pub fn run(cx: &mut PassCx) {
         return;
     }
     cx.unchanged = false;
+    let live = cx.liveness();
+    let function = &mut *cx.function;
     let trial = Trial::new(function);
     for all in readers.values_mut() {
         all.retain(|reader| operands::takes_pair(function, reader.inst, reader.at, &encodes, &trial));

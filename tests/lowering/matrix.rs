@@ -88,7 +88,8 @@ fn without_operation(form: &Form) -> String {
 fn own(target: &str, form: &Form, cell: Cell, around: &Counts) -> Result<Counts, String> {
     let mut left = counts(target, &form.kernel, PHASE)?;
     let branches = matches!(cell.verdict(), Verdict::Handler { .. });
-    if left.contains_key("BREV") && !branches {
+    let turns = left.contains_key("BREV") || left.contains_key("ELECT") && left.contains_key("BRA");
+    if turns && !branches {
         let elected = form.kernel.replacen(&form.body, &format!("{ELECTION}{}", form.body), 1);
         // No lanes take turns on a target without elections.
         if let Ok(alone) = counts(target, &elected, PHASE) {

@@ -142,7 +142,8 @@ pub fn copy(function: &mut Function, op: Op, first: InstId, second: InstId, fits
             _ => pair(function, words(Role::A)),
         };
         let a = a.filter(|_| whole)?;
-        made(function, second, Op::MOV_64, &[(Role::D, d), (Role::A, a)])
+        let wide = if op == Op::UMOV { Op::UMOV_64 } else { Op::MOV_64 };
+        made(function, second, wide, &[(Role::D, d), (Role::A, a)])
     };
     fits(function, new).then_some(new)
 }
@@ -158,8 +159,10 @@ fn made(function: &mut Function, like: InstId, op: Op, args: &[(Role, Operand)])
 /// The results of two instructions as one pair.
 fn result(function: &mut Function, low: InstId, high: InstId) -> Option<Operand> {
     let words = [low, high].map(|inst| function.arg(inst, Role::D));
-    let is_general = words[0].as_reg().is_some_and(|reg| function[reg].file == File::R);
-    pair(function, words).filter(|pair| is_general && *pair == pair.plain())
+    // What makes words of the uniform file makes pairs of it.
+    let file = if function[low].op == Op::UMOV { File::UR } else { File::R };
+    let fits = words[0].as_reg().is_some_and(|reg| function[reg].file == file);
+    pair(function, words).filter(|pair| fits && *pair == pair.plain())
 }
 
 /// The words of a number as one operand: registers beside each other, the first at an even place,

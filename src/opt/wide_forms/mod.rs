@@ -134,16 +134,18 @@ struct Walk<'a> {
     joined: bool,
 }
 
-/// Numbers of general registers, and of general registers and predicates.
+/// Numbers of general registers, of these and predicates, and of all that are looked at.
 const GENERAL: usize = 256;
-const PLACES: usize = GENERAL + 8;
+const PREDICATES: usize = GENERAL + 8;
+const PLACES: usize = PREDICATES + 128;
 
 /// The place of a register in the table of a walk.
 fn index((file, number): Place) -> Option<usize> {
     let number = usize::from(number);
     match file {
         File::R => Some(number).filter(|at| *at < GENERAL),
-        File::P => Some(GENERAL + number).filter(|at| *at < PLACES),
+        File::P => Some(GENERAL + number).filter(|at| *at < PREDICATES),
+        File::UR => Some(PREDICATES + number).filter(|at| *at < PLACES),
         _ => None,
     }
 }
@@ -164,7 +166,9 @@ impl Walk<'_> {
         }
         let partner = match data.op {
             Op::IADD3 | Op::ISETP if is_last => carry(function, inst),
-            Op::SEL | Op::MOV => function.arg(inst, Role::D).as_reg().and_then(|reg| place(function, reg)).map(beside),
+            Op::SEL | Op::MOV | Op::UMOV => {
+                function.arg(inst, Role::D).as_reg().and_then(|reg| place(function, reg)).map(beside)
+            }
             _ => None,
         };
         let from = partner.and_then(index).map(|place| self.made(place)).filter(|from| *from > self.since);
