@@ -42,7 +42,8 @@ pub fn run(cx: &mut PassCx) {
         for block in &cfg.rpo {
             while elections.straighten(*block, cx.encoder.encodes) || elections.do_once(*block) {}
         }
-        let gone = elections.gone;
+        let (gone, decided) = (elections.gone, elections.decided);
+        cx.decided.extend(decided);
         cx.function.retain_blocks(|block| !gone[*block]);
         cx.invalidate(&[]);
     }
@@ -59,6 +60,8 @@ struct Elections<'a> {
     /// Whether lanes may be apart at the end of a block.
     apart: SecondaryMap<Block, bool>,
     gone: SecondaryMap<Block, bool>,
+    /// Branches of loops that are left after the first turn.
+    decided: Vec<InstId>,
     /// Blocks that something other than a branch or a PHI names.
     named: SecondaryMap<Block, bool>,
 }
@@ -80,7 +83,7 @@ impl<'a> Elections<'a> {
             apart[*block] = apart_behind(function, &function[*block], lanes.divergent.contains(*block));
         }
         let named = named_blocks(function);
-        Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), named }
+        Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), decided: Vec::new(), named }
     }
 
     /// Straightens the branch at the end of a block; whether another may stand there now.
@@ -116,9 +119,10 @@ impl<'a> Elections<'a> {
             return false;
         }
         let next = skipped.meet;
+        let branch = self.function[turn][self.function.first_terminator(turn)];
         self.flatten(turn, &skipped, None);
-        let again = self.function.first_terminator(next);
-        self.function[next].remove(again);
+        let again = self.function[next].remove(0);
+        self.decided.extend([branch, again]);
         self.preds[turn].retain(|pred| *pred != next);
         self.join(turn, next)
     }
