@@ -140,7 +140,7 @@ impl<'a> Elections<'a> {
         let goes_on = function[leave].op == Op::BRA && function[leave].guard.is_null() && !to(leave, turn);
         let chooses = |inst: &InstId| {
             let op = function[*inst].op;
-            op != Op::PHI && (is_pure(function, *inst) || matches!(op, Op::ELECT | Op::VOTE | Op::S2R))
+            op != Op::PHI && (is_pure(function, *inst) || op.has(Prop::Droppable))
         };
         comes_back && goes_on && function[turn][..function.first_terminator(turn)].iter().all(chooses)
     }
