@@ -153,17 +153,22 @@ impl Builder<'_> {
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
         let words = self.source_words(&inst.operands[1], ty)?.map(|word| self.in_reg(word));
         let mask = self.member_mask(&inst.operands[2])?;
+        let all = inst.mods.match_mode != Some(MatchMode::Any);
+        if all && self.is_full(mask) {
+            self.match_all(d, p, &words[..(ty.bits() / 32) as usize]);
+            return Ok(());
+        }
         let mut same = self.lanes_equal(words[0]);
         if ty.bits() == 64 {
             let (high, both) = (self.lanes_equal(words[1]), self.temp());
             self.and(both, same, high);
             same = both;
         }
-        let all = self.temp();
-        if inst.mods.match_mode == Some(MatchMode::Any) {
+        if !all {
             self.and(d, same, mask);
             return Ok(());
         }
+        let all = self.temp();
         // Report the value only if all active lanes of the mask have it.
         let (active, present, equal) = (self.temp(), self.temp(), self.temp_pred());
         self.vote_any(active, Operand::always());
@@ -175,6 +180,28 @@ impl Builder<'_> {
             self.copy_pred(p, equal);
         }
         Ok(())
+    }
+
+    /// The active lanes, and whether there are any, if they all have the same words; none otherwise.
+    fn match_all(&mut self, d: Operand, p: Operand, words: &[Operand]) {
+        let asks = !p.is_null() && p != Operand::zero();
+        let one = |b: &mut Self, d: Operand, p: Operand, word: Operand| {
+            b.put(Op::MATCH, &[], &[(Role::Pu, p), (Role::D, d), (Role::A, word)]);
+        };
+        if let [word] = words {
+            return one(self, d, if asks { p } else { Operand::NULL }, *word);
+        }
+        let [low, high] = [words[0], words[1]].map(|word| {
+            let same = self.temp();
+            one(self, same, Operand::NULL, word);
+            same
+        });
+        let both = self.temp();
+        self.and(both, low, high);
+        if asks {
+            self.isetp(p, &[NE, AND, U32], both, Operand::zero());
+        }
+        self.copy(d, both);
     }
 
     /// `redux.sync`

@@ -287,6 +287,23 @@ def votes():
     return [launch("votes", 1, 64, [IN("u32", x), OUT("u32", out)])]
 
 
+def match_all():
+    same = [(5, 9)] * 32
+    low = [(5 + (lane == 6), 9) for lane in range(32)]
+    high = [(5, 9 + (lane == 31)) for lane in range(32)]
+    every = 0xFFFFFFFF
+    out = []
+    for warp in (same, low, high):
+        alike = lambda of, mask=every: mask if len({of(warp[i]) for i in range(32) if mask >> i & 1}) == 1 else 0
+        first, second, both = alike(lambda v: v[0]), alike(lambda v: v[1]), alike(lambda v: v)
+        even = alike(lambda v: v, 0x55555555)
+        for lane in range(32):
+            told = (first != 0) + 2 * (both != 0) + 4 * (lane % 2 == 0 and even != 0)
+            out += [first, second, both, both, told, even if lane % 2 == 0 else 7]
+    x = listed([word for warp in (same, low, high) for value in warp for word in value])
+    return [launch("match_all", 1, 96, [IN("u32", x), OUT("u32", out)])]
+
+
 def spin_lock_warp():
     total = sum(t + 1 for t in range(32))
     zero = lambda: fill("u32", 1, 0)
@@ -2464,7 +2481,7 @@ def unrolled_round():
 KERNELS = [
     unrolled, unrolled_round, vectorize,
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
-    mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
+    mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, match_all, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, shader_constants, private_calls, atomics32, atomics64, reductions,
     local_array, const_array, const_upper_half, vector_access, generic_address, many_kernels, grid3d, uniform_loads, uniform_divergent, switch_chain, collatz, counters_held,
     subwarp_shuffle, grid_stride, warp_without_sync, calls, calls_indirect, many_predicates, deep_regions, many_values,
