@@ -33,12 +33,21 @@ pub fn run(cx: &mut PassCx) {
         cx.unchanged = true;
         return;
     }
+    let uses = cx.def_use();
+    let function = &*cx.function;
+    let mut within = cfg.rpo.iter().filter(|block| loops.depth(**block) > 0).flat_map(|block| &function[*block]);
+    if !within.any(|inst| reads_constant(function, &uses, *inst)) {
+        cx.unchanged = true;
+        return;
+    }
+    drop(uses);
     let (dominators, lanes, liveness, encodes) = (cx.dominators(), cx.divergence(), cx.liveness(), cx.encoder.encodes);
+    let def_use = cx.take_def_use();
     let function = &mut *cx.function;
     let before = before(function, &cfg, &loops, &lanes.interleaved);
     let mut makers = Makers {
         filled: filled(function, &cfg, &liveness),
-        def_use: DefUse::new(function),
+        def_use,
         trial: Trial::new(function),
         made: BTreeMap::new(),
         moves: Vec::new(),
@@ -188,6 +197,13 @@ impl Makers {
             function[*block].retain(|inst| !self.unread.contains(inst));
         }
     }
+}
+
+/// Whether an instruction reads a constant in a pair of registers.
+fn reads_constant(function: &Function, def_use: &DefUse, inst: InstId) -> bool {
+    let mut operands = 0..function.args(inst).len();
+    !function[inst].op.has(Prop::Pseudo)
+        && operands.any(|at| constant(function, def_use, inst, at, &[File::R]).is_some())
 }
 
 /// The constant that an operand is in two registers of one of the files.

@@ -27,17 +27,23 @@ pub fn run(cx: &mut PassCx) {
     if !function.target().has(Feature::UniformDatapath) || function.attributes().convention != Convention::Kernel {
         return;
     }
-    let (cfg, lanes, encodes) = (cx.cfg(), cx.divergence(), cx.encoder.encodes);
+    // Most functions have none: whether lanes may be apart is asked behind that.
+    let (cfg, uses) = (cx.cfg(), cx.def_use());
+    let all: Vec<InstId> = cfg.rpo.iter().flat_map(|block| &cx.function[*block]).copied().collect();
+    if readers(cx.function, &uses, &all).is_empty() {
+        return;
+    }
+    let (lanes, encodes) = (cx.divergence(), cx.encoder.encodes);
     let function = &*cx.function;
-    let mut def_use = DefUse::new(function);
-    let insts: Vec<InstId> =
-        cfg.rpo.iter().filter(|block| !lanes.aside.contains(**block)).flat_map(|b| function[*b].clone()).collect();
-    let mut readers = readers(function, &def_use, &insts);
+    let beside = cfg.rpo.iter().filter(|block| !lanes.aside.contains(**block));
+    let insts: Vec<InstId> = beside.flat_map(|block| &function[*block]).copied().collect();
+    let mut readers = readers(function, &uses, &insts);
     if readers.is_empty() {
         return;
     }
+    drop(uses);
     cx.unchanged = false;
-    let live = cx.liveness();
+    let (live, mut def_use) = (cx.liveness(), cx.take_def_use());
     let function = &mut *cx.function;
     let trial = Trial::new(function);
     for all in readers.values_mut() {
