@@ -182,7 +182,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The active lanes, and whether there are any, if they all have the same words; none otherwise.
+    /// The active lanes, and whether there are any, if they all have the same words; none
+    /// otherwise.
     fn match_all(&mut self, d: Operand, p: Operand, words: &[Operand]) {
         let asks = !p.is_null() && p != Operand::zero();
         let one = |b: &mut Self, d: Operand, p: Operand, word: Operand| {
