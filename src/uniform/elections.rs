@@ -142,7 +142,25 @@ impl<'a> Elections<'a> {
             let op = function[*inst].op;
             op != Op::PHI && (is_pure(function, *inst) || op.has(Prop::Droppable))
         };
-        comes_back && goes_on && function[turn][..function.first_terminator(turn)].iter().all(chooses)
+        comes_back
+            && goes_on
+            && function[turn][..function.first_terminator(turn)].iter().all(chooses)
+            && !self.is_read_behind(&[turn, skipped.block, next])
+    }
+
+    /// Whether something elsewhere reads what these blocks make: a lane has it of its last turn.
+    fn is_read_behind(&self, within: &[Block]) -> bool {
+        let function = &*self.function;
+        let mut made: SecondaryMap<VReg, bool> = SecondaryMap::new();
+        for inst in within.iter().flat_map(|block| &function[*block]) {
+            function.for_each_def(*inst, |reg| made[reg] = true);
+        }
+        let elsewhere = function.layout().iter().filter(|block| !within.contains(block));
+        let mut read = false;
+        for inst in elsewhere.flat_map(|block| &function[*block]) {
+            function.for_each_use(*inst, |reg| read |= made[reg]);
+        }
+        read
     }
 
     /// Whether what a block does with the same words in all lanes changes nothing the second time.
