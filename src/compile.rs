@@ -4,6 +4,7 @@
 //! options.
 
 use crate::analysis::occupancy::most_registers;
+use crate::arrays::Each;
 use crate::cubin::patches::PatchTable;
 use crate::cubin::{self, Cubin};
 use crate::debug;
@@ -22,6 +23,7 @@ use crate::ptx::ast::{Module, NarrowAddress};
 use crate::references;
 use crate::search::{self, Effort, Found, Voice};
 use crate::shader_info::ShaderInfo;
+use crate::sorted::SortedMap;
 use crate::source_lines;
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
@@ -30,7 +32,7 @@ use crate::tables::registers::Changes;
 use crate::tables::targets::{TARGETS, Variant};
 use crate::tables::{Feature, Target, Tuning};
 use crate::warnings::remarks;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -175,7 +177,7 @@ pub struct Output {
     /// In file order; in a cubin a kernel is followed by its functions, by name.
     pub functions: Vec<Resources>,
     /// Compile time of each function, by name.
-    pub times: BTreeMap<String, Duration>,
+    pub times: SortedMap<String, Duration>,
     /// Bytes of global variables.
     pub global_bytes: u64,
     /// Bytes of constant bank 3 (variables).
@@ -266,7 +268,7 @@ pub fn compile_all(sources: &[&str], options: &Options) -> Result<Output, Vec<Di
     let mut output = Output {
         cubin: Vec::new(),
         functions: Vec::new(),
-        times: BTreeMap::new(),
+        times: SortedMap::new(),
         global_bytes: 0,
         constant3_bytes: 0,
         constant4_bytes: 0,
@@ -809,7 +811,7 @@ fn resources(lowered: &LoweredFunction, section: &cubin::Function, reserved: u64
         constant_bytes: section.constant0_bytes(),
         constant2_bytes: section.constant2.as_ref().map_or(0, |bank| bank.size),
         named: [RelocRole::Texture, RelocRole::Surface, RelocRole::Sampler]
-            .map(|role| lowered.references.iter().filter(|reference| reference.role == role).count()),
+            .each(|role| lowered.references.iter().filter(|reference| reference.role == role).count()),
     }
 }
 

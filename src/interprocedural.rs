@@ -7,13 +7,15 @@
 //! convention; where one of them calls a private function, it saves what that changes.
 
 use crate::analysis::def_use::rewrite;
+use crate::arrays::Each;
 use crate::legal::RETURN_ADDRESS;
 use crate::lower::{self, LoweredFunction, LoweredModule};
 use crate::ori::{Block, File, Function, InstId, Operand, STACK_POINTER, VReg};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::registers::{Callee, Changes};
 use crate::tables::{Op, Role};
 use crate::threads::map_in_order;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Calls of private functions below one another. Each keeps a return address at least in registers
 /// that those below leave alone.
@@ -41,7 +43,7 @@ pub fn prepare(lowered: &mut LoweredModule) {
 /// For each private function the longest chain of calls below it.
 fn levels(lowered: &LoweredModule) -> HashMap<String, usize> {
     // One name may stand for several functions, each for one kernel.
-    let mut callees: BTreeMap<&str, HashSet<&str>> = BTreeMap::new();
+    let mut callees: SortedMap<&str, HashSet<&str>> = SortedMap::new();
     let mut bound: HashSet<&str> = lowered.pointers.iter().map(String::as_str).collect();
     for device in &lowered.devices {
         let (name, names) = (device.function.name(), device.callees.iter().map(String::as_str));
@@ -111,7 +113,7 @@ pub fn compile<R: Send>(
 
 /// What an allocated function changes, with the functions that it calls.
 pub fn changes(function: &Function) -> Changes {
-    let (mut changes, mut callees) = (Changes::default(), BTreeSet::new());
+    let (mut changes, mut callees) = (Changes::default(), SortedSet::new());
     for inst in function.layout().iter().flat_map(|block| &function[*block]) {
         function.for_each_def(*inst, |reg| {
             let data = &function[reg];
@@ -183,7 +185,7 @@ fn move_return_address_of_call(function: &mut Function, block: Block, at: usize)
     let call = function[block][at];
     let (uses, defs) = function.extras(call);
     let (mut uses, defs) = (uses.to_vec(), defs.to_vec());
-    let [low, high] = lower::RETURN_ADDRESS.map(|number| {
+    let [low, high] = lower::RETURN_ADDRESS.each(|number| {
         let fixed = |operand: &Operand| operand.as_reg().and_then(|reg| function[reg].fixed) == Some(number);
         uses.iter().copied().find(fixed)
     });

@@ -13,10 +13,11 @@ use crate::cubin::{self, symbols};
 use crate::lower::{LoweredFunction, LoweredModule, Reference, branch_tables};
 use crate::pipeline::emit::{Code, Place};
 use crate::pipeline::merge_functions::{self, Linked};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::elf::{ATTRIBUTES, AttributeValue, ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::helpers::Helper;
 use crate::tables::{Feature, Target};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Content of an unused slot of bank 2: no code address. Source: the first slot of what ptxas
 /// 13.0.88 writes.
@@ -151,7 +152,7 @@ fn relocation(r: &merge_functions::Relocation) -> cubin::Reloc {
 /// Symbols that the driver defines, which code of these functions names.
 pub fn driver_symbols(functions: &[cubin::Function]) -> Vec<cubin::KeptSymbol> {
     let names = functions.iter().flat_map(|f| &f.code_relocs).map(|reloc| &reloc.symbol);
-    let names: BTreeSet<&String> = names.filter(|name| name.starts_with(merge_functions::DRIVER_PREFIX)).collect();
+    let names: SortedSet<&String> = names.filter(|name| name.starts_with(merge_functions::DRIVER_PREFIX)).collect();
     let info = symbols::info(Binding::Weak, symbols::STT_OBJECT);
     let one = |name: &String| cubin::KeptSymbol { name: name.clone(), info, size: 4, ..cubin::KeptSymbol::default() };
     names.into_iter().map(one).collect()
@@ -365,7 +366,7 @@ fn externs(pieces: &[Piece]) -> Vec<String> {
 
 /// Stack bytes of each function with its deepest call path; a recursive function counts nothing.
 fn stacks(pieces: &[Piece], pointers: &[String]) -> Vec<u32> {
-    let by_name: BTreeMap<&str, usize> = pieces.iter().enumerate().map(|(i, p)| (p.name(), i)).collect();
+    let by_name: SortedMap<&str, usize> = pieces.iter().enumerate().map(|(i, p)| (p.name(), i)).collect();
     let callees = |piece: usize| {
         let lowered = pieces[piece].lowered;
         let pointers: &[String] = if lowered.indirect { pointers } else { &[] };
@@ -446,7 +447,7 @@ pub fn file_order(module: &LoweredModule, text: &[&str], object: bool) -> Vec<us
         return (0..module.functions.len()).rev().collect();
     }
     let all: Vec<&LoweredFunction> = module.functions.iter().chain(&module.devices).collect();
-    let by_name: BTreeMap<&str, usize> = all.iter().enumerate().map(|(i, f)| (f.function.name(), i)).collect();
+    let by_name: SortedMap<&str, usize> = all.iter().enumerate().map(|(i, f)| (f.function.name(), i)).collect();
     let place = |name: &str| by_name.get(name).copied();
     let mut roots: Vec<usize> = text.iter().rev().filter_map(|name| place(name)).collect();
     roots.sort_by_key(|at| all[*at].kernel || all[*at].binding != cubin::Binding::Local);

@@ -62,6 +62,7 @@
 
 pub mod alloc;
 pub mod analysis;
+mod arrays;
 pub mod bisect;
 pub mod cli;
 pub mod compare;
@@ -89,6 +90,7 @@ pub mod sched;
 pub mod search;
 pub mod shader_info;
 pub mod sim;
+pub mod sorted;
 pub mod source_lines;
 pub mod tables;
 mod threads;

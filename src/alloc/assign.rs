@@ -9,8 +9,8 @@ use super::bundles::{Class, Classes};
 use super::interference::Mask;
 use super::pressure::Choice;
 use crate::ori::File;
+use crate::sorted::SortedMap;
 use std::cell::Cell;
-use std::collections::BTreeMap;
 
 /// Adjacent registers from which on a class is placed before the narrower ones, which would leave
 /// no gap of that width among them.
@@ -22,7 +22,7 @@ const WIDE_UNIFORM: i32 = 3;
 const SPREAD: [File; 2] = [File::R, File::P];
 
 /// For each file and physical register the ranges that are taken: start, end and column.
-type Owners = BTreeMap<(File, i32), BTreeMap<u32, (u32, u32)>>;
+type Owners = SortedMap<(File, i32), SortedMap<u32, (u32, u32)>>;
 
 /// Places classes, and falls back on spilling.
 pub struct Assigner<'a> {

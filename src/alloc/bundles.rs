@@ -13,13 +13,14 @@ use super::ranges::{Gone, Range, RangeList, Ranges, crosses, merge};
 use super::same_values::Same;
 use super::zones::Zone;
 use crate::analysis::Loops;
+use crate::arrays::Each;
 use crate::ori::{File, Function, VReg, table_of};
+use crate::sorted::SortedMap;
 use crate::tables::registers::Callee;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// Registers that share one physical register.
 #[derive(Clone, Debug)]
@@ -102,7 +103,7 @@ pub struct Calls {
 
 /// The calls of a function, in order, by what they may change.
 pub fn calls(all: &[(u32, Callee)]) -> Vec<Calls> {
-    let mut groups: BTreeMap<Callee, Vec<u32>> = BTreeMap::new();
+    let mut groups: SortedMap<Callee, Vec<u32>> = SortedMap::new();
     for (point, callee) in all {
         groups.entry(*callee).or_default().push(*point);
     }
@@ -111,7 +112,7 @@ pub fn calls(all: &[(u32, Callee)]) -> Vec<Calls> {
 
 /// The registers of each file that a callee may change.
 pub fn changed(callee: Callee) -> [Mask; 6] {
-    FILES.map(|file| {
+    FILES.each(|file| {
         let mut kept = Mask::default();
         callee.keeps(file.name()).flatten().for_each(|n| kept.insert(i32::from(n)));
         Mask::below(256).minus(kept)

@@ -15,10 +15,10 @@ use super::{bundles, is_kept};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, STACK_POINTER, VReg};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Mods, Op, Prop, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a value can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,9 +42,9 @@ enum Value {
 /// The state at a point of the program.
 #[derive(Clone, Default, PartialEq)]
 struct State {
-    held: BTreeMap<Place, BTreeSet<Value>>,
+    held: SortedMap<Place, SortedSet<Value>>,
     /// Inverse of `held`.
-    places: BTreeMap<Value, BTreeSet<Place>>,
+    places: SortedMap<Value, SortedSet<Place>>,
     /// Registers that have no value yet, as bits.
     open: Vec<u64>,
     /// Offset of the stack pointer from its value at entry.
@@ -85,7 +85,7 @@ impl State {
         }
     }
 
-    fn set(&mut self, place: Place, values: BTreeSet<Value>) {
+    fn set(&mut self, place: Place, values: SortedSet<Value>) {
         self.clear(place);
         values.into_iter().for_each(|v| self.add(place, v));
     }
@@ -105,7 +105,7 @@ impl State {
         self.set_open(reg, false);
     }
 
-    fn at(&self, place: Place) -> BTreeSet<Value> {
+    fn at(&self, place: Place) -> SortedSet<Value> {
         self.held.get(&place).cloned().unwrap_or_default()
     }
 
@@ -152,7 +152,7 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
     // states grow with the function.
     let live = Liveness::at_start(before, &Cfg::new(before));
     let kept = guarded_definitions(before);
-    let mut work: BTreeSet<usize> = [0].into();
+    let mut work: SortedSet<usize> = [0].into();
     while let Some(number) = work.pop_first() {
         let block = cfg.rpo[number];
         let mut state = entry[block].clone().unwrap_or_default();

@@ -8,10 +8,10 @@
 use super::interference::Mask;
 use super::{bundles, general_registers, is_kept};
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg};
+use crate::sorted::SortedSet;
 use crate::tables::encoding::sr;
 use crate::tables::registers::Callee;
 use crate::tables::{Mod, Op, Role, value};
-use std::collections::BTreeSet;
 
 /// Alignment of the frame in bytes, so that variables with this alignment keep it.
 const ALIGN: u32 = 16;
@@ -39,11 +39,11 @@ pub fn finish(function: &mut Function, spilled: u32) {
 }
 
 /// Callee-saved registers that a device function uses, in ascending order.
-fn saved_registers(function: &Function) -> BTreeSet<u16> {
+fn saved_registers(function: &Function) -> SortedSet<u16> {
     if function.attributes().convention != Convention::Device || function.attributes().private {
-        return BTreeSet::new();
+        return SortedSet::new();
     }
-    let mut saved: BTreeSet<u16> = general_registers(function)
+    let mut saved: SortedSet<u16> = general_registers(function)
         .into_iter()
         .chain(known_callees(function))
         .filter(|n| is_kept(File::R, *n) && *n != crate::ori::STACK_POINTER)
@@ -61,10 +61,10 @@ fn saved_registers(function: &Function) -> BTreeSet<u16> {
 }
 
 /// The general registers that callees may change which do not follow the calling convention.
-fn known_callees(function: &Function) -> BTreeSet<u16> {
+fn known_callees(function: &Function) -> SortedSet<u16> {
     let insts = function.layout().iter().flat_map(|b| &function[*b]);
     let callees = insts.filter_map(|inst| function.callee(*inst));
-    let known: BTreeSet<Callee> = callees.filter(|c| matches!(c, Callee::SlowPath(_) | Callee::Private(_))).collect();
+    let known: SortedSet<Callee> = callees.filter(|c| matches!(c, Callee::SlowPath(_) | Callee::Private(_))).collect();
     let changed = known.into_iter().map(|callee| bundles::changed(callee)[File::R as usize]);
     let changed = changed.fold(Mask::default(), Mask::or);
     (0..255).filter(|number| changed.contains(i32::from(*number))).collect()

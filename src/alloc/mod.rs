@@ -498,8 +498,8 @@ pub fn is_kept(file: File, number: u16) -> bool {
 }
 
 /// Numbers of the general registers that instructions name.
-pub fn general_registers(function: &Function) -> std::collections::BTreeSet<u16> {
-    let mut used = std::collections::BTreeSet::new();
+pub fn general_registers(function: &Function) -> crate::sorted::SortedSet<u16> {
+    let mut used = crate::sorted::SortedSet::new();
     let mut note = |reg: crate::ori::VReg| {
         if let Some(n) = function[reg].phys.filter(|_| function[reg].file == File::R) {
             used.insert(n);
@@ -515,13 +515,13 @@ pub fn general_registers(function: &Function) -> std::collections::BTreeSet<u16>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sorted::SortedSet;
     use crate::tables::targets::TARGETS;
-    use std::collections::BTreeSet;
 
     /// Two general registers are for the count in the cubin.
     #[test]
     fn files_have_their_sizes() {
-        let mut uniform = BTreeSet::new();
+        let mut uniform = SortedSet::new();
         for (target, info) in TARGETS.iter().filter_map(|target| Some((target, target.info()?))) {
             let mut function = Function::new("k", target);
             let sizes = |function: &Function| FILES.map(|file| limit(function, file));
@@ -531,6 +531,6 @@ mod tests {
             function.attributes_mut().convention = Convention::Device;
             assert_eq!(sizes(&function), [253, 36, 7, 7, 6, 6], "{}", target.name);
         }
-        assert_eq!(uniform, BTreeSet::from([63, 80]));
+        assert_eq!(uniform, SortedSet::from([63, 80]));
     }
 }

@@ -9,6 +9,7 @@ use super::FILES;
 use super::assign::{Assigner, Place, sort};
 use super::bundles::{Class, Classes};
 use super::interference::Mask;
+use crate::arrays::Each;
 use crate::ori::File;
 use smallvec::SmallVec;
 
@@ -49,7 +50,7 @@ pub fn pack(assigner: &mut Assigner, order: &[u32]) {
         |classes: &Classes| -> Vec<Option<i32>> { ids.iter().map(|id| classes.classes[*id as usize].base).collect() };
     // What a way that failed has taken off its registers stays so for the next one.
     let (mut best, mut placed) = (bases(assigner.classes), true);
-    let alike = WAYS.map(|way| alike(assigner.classes, &ids, way));
+    let alike = WAYS.each(|way| alike(assigner.classes, &ids, way));
     // What each way that failed took off the budget, with how many registers.
     let mut failed: SmallVec<[(Alike, i32, usize); WAYS.len()]> = SmallVec::new();
     for (way, alike) in WAYS.into_iter().zip(alike) {

@@ -13,6 +13,7 @@ use super::interference::Mask;
 use super::ranges::{Range, sort_by_point};
 use super::spill_weights::Weights;
 use super::zones::Zone;
+use crate::arrays::Each;
 use crate::ori::{File, VReg};
 use cranelift_entity::SecondaryMap;
 use std::cmp::Reverse;
@@ -273,7 +274,7 @@ impl Crowded {
 
 /// Most registers of each file that live at once.
 fn peaks(classes: &Classes) -> [u32; FILES.len()] {
-    FILES.map(|file| lives(classes, file).into_iter().max().unwrap_or(0))
+    FILES.each(|file| lives(classes, file).into_iter().max().unwrap_or(0))
 }
 
 /// How many registers of a file live at each point; empty if there are none.

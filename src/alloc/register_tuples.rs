@@ -10,10 +10,10 @@ use super::ranges::Gone;
 use crate::analysis::Loops;
 use crate::ori::destruct::copy;
 use crate::ori::{Function, InstId, VReg};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum alignment of a tuple, in registers, but for instructions that are `wholly_aligned`.
 /// Source: ptxas starts the accumulators of warp-group products at multiples of 8.
@@ -31,9 +31,9 @@ pub fn alignment(op: Op, len: usize) -> i32 {
 
 /// Joins the tuples of all operands, most executed first, of these the most frequent. Returns the
 /// operands (instruction, position) that are left.
-pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Loops) -> BTreeSet<(InstId, usize)> {
+pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Loops) -> SortedSet<(InstId, usize)> {
     let mut operands: Vec<(Reverse<u32>, InstId, usize)> = Vec::new();
-    let mut counts: BTreeMap<(Reverse<u32>, &[VReg]), u32> = BTreeMap::new();
+    let mut counts: SortedMap<(Reverse<u32>, &[VReg]), u32> = SortedMap::new();
     for block in function.layout() {
         for inst in &function[*block] {
             for (i, operand) in function.args(*inst).iter().enumerate() {
@@ -50,7 +50,7 @@ pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Lo
         (*depth, Reverse(counts.get(&(*depth, regs)).copied()))
     };
     operands.sort_by_cached_key(frequent);
-    let mut left = BTreeSet::new();
+    let mut left = SortedSet::new();
     for (_, inst, i) in operands {
         let Some(vector) = function.args(inst)[i].as_vector() else { continue };
         let regs = function.vector_regs(vector);
@@ -64,7 +64,7 @@ pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Lo
 }
 
 /// Replaces the registers of these operands by fresh ones with copies; returns the fresh registers.
-pub fn copy_out(function: &mut Function, operands: &BTreeSet<(InstId, usize)>) -> Vec<VReg> {
+pub fn copy_out(function: &mut Function, operands: &SortedSet<(InstId, usize)>) -> Vec<VReg> {
     let mut all = Vec::new();
     for block in function.layout().to_vec() {
         let mut out = Vec::with_capacity(function[block].len());

@@ -7,8 +7,9 @@
 //! because their points differ. O(n log n).
 
 use super::ranges::Range;
+use crate::sorted::SortedMap;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 /// Bytes of the widest access, within which the position of a run is fixed.
 const WIDEST: u32 = 16;
@@ -31,7 +32,7 @@ type Pool = BinaryHeap<Reverse<(u32, u32)>>;
 pub fn assign(runs: &[Run], top: &mut u32) -> Vec<u32> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by_key(|at| (runs[*at].span, *at));
-    let mut free: BTreeMap<(u32, Option<u32>), Pool> = BTreeMap::new();
+    let mut free: SortedMap<(u32, Option<u32>), Pool> = SortedMap::new();
     let mut first = vec![0; runs.len()];
     for at in order {
         let run = runs[at];

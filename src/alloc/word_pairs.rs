@@ -8,12 +8,13 @@
 
 use super::bundles::Classes;
 use crate::analysis::Loops;
+use crate::arrays::Each;
 use crate::ori::long::{carry_in, short_constant};
 use crate::ori::{Function, InstId, Operand, VReg};
+use crate::sorted::SortedMap;
 use crate::tables::{Op, Role};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// How often the operations are gone through: a pair found late shows others.
 const ROUNDS: usize = 3;
@@ -27,7 +28,7 @@ pub fn place(function: &Function, classes: &mut Classes, loops: &Loops) {
     let mut found = Vec::new();
     for block in function.layout() {
         let depth = Reverse(loops.depth(*block));
-        let mut low: BTreeMap<VReg, InstId> = BTreeMap::new();
+        let mut low: SortedMap<VReg, InstId> = SortedMap::new();
         let mut selections: Vec<InstId> = Vec::new();
         for inst in function[*block].iter().copied() {
             if let Some(first) = carry_in(function, inst).and_then(|carry| low.get(&carry.as_reg()?)) {
@@ -56,7 +57,7 @@ pub fn place(function: &Function, classes: &mut Classes, loops: &Loops) {
 
 /// What two operations read and write, word beside word.
 fn words(function: &Function, first: InstId, second: InstId) -> Words {
-    let of = |role| [first, second].map(|inst| function.arg(inst, role));
+    let of = |role| [first, second].each(|inst| function.arg(inst, role));
     [Role::D, Role::A, Role::B].into_iter().map(of).filter(|words| !words[0].is_null()).collect()
 }
 

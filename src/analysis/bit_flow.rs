@@ -1,5 +1,6 @@
 //! Which bits of its sources each bit of a result depends on.
 
+use crate::arrays::Each;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Prop, Role, value};
 
@@ -45,7 +46,7 @@ fn logic(function: &Function, inst: InstId, role: Role, result: u32) -> Option<u
     let table = lut(function, inst)?;
     let roles = [Role::A, Role::B, Role::C];
     let own = roles.iter().position(|r| *r == role)?;
-    let values = roles.map(|role| function.word_value(function.arg(inst, role)));
+    let values = roles.each(|role| function.word_value(function.arg(inst, role)));
     let mut matters = 0;
     for row in (0..8u32).filter(|row| row >> (2 - own) & 1 == 0) {
         if table >> row & 1 != table >> (row | 4 >> own) & 1 {
@@ -131,5 +132,5 @@ pub fn bytes(function: &Function, inst: InstId) -> Option<[u32; 4]> {
         let operand = function.arg(inst, *role);
         operand == operand.plain()
     });
-    plain.then(|| [0, 4, 8, 12].map(|shift| selector >> shift & 0xf))
+    plain.then(|| [0, 4, 8, 12].each(|shift| selector >> shift & 0xf))
 }

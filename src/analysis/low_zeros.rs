@@ -6,6 +6,7 @@
 
 use super::bit_flow::lut;
 use super::def_use::DefUse;
+use crate::arrays::Each;
 use crate::ori::hash::QuickMap;
 use crate::ori::{Convention, Function, InstId, Kind, Operand, VReg};
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -95,7 +96,7 @@ impl Slice<'_> {
 
     fn result(&self, inst: InstId) -> u32 {
         let data = &self.function[inst];
-        let [a, b, c] = [Role::A, Role::B, Role::C].map(|role| self.operand(self.function.arg(inst, role)));
+        let [a, b, c] = [Role::A, Role::B, Role::C].each(|role| self.operand(self.function.arg(inst, role)));
         let carries = data.mods.get(Mod::X) == value::x::X;
         let high = data.mods.get(Mod::Hi) != 0;
         let count = |role| self.function.word_value(self.function.arg(inst, role)).filter(|count| *count < u32::BITS);
@@ -125,8 +126,8 @@ impl Slice<'_> {
     /// The zero bits of a function of three words, bit by bit.
     fn logic(&self, inst: InstId) -> Option<u32> {
         let table = lut(self.function, inst)?;
-        let operands = [Role::A, Role::B, Role::C].map(|role| self.function.arg(inst, role));
-        let known = operands.map(|operand| (self.function.word_value(operand), self.operand(operand)));
+        let operands = [Role::A, Role::B, Role::C].each(|role| self.function.arg(inst, role));
+        let known = operands.each(|operand| (self.function.word_value(operand), self.operand(operand)));
         let zero = |bit: u32| {
             let possible = |row: u32| {
                 known.iter().enumerate().all(|(at, (value, zeros))| match value {

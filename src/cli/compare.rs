@@ -1,6 +1,7 @@
 //! `sassafras compare`: what the code of two cubins has in common, and what not.
 
 use super::launch::{LaunchOptions, triple};
+use crate::arrays::Each;
 use crate::compare::{Code, Launch, Side, common, text};
 use crate::cubin::{self, Cubin};
 use crate::sim::launch::ArgValue;
@@ -44,7 +45,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<ExitCode, String> {
     super::grant(Limit::LaunchMemory.bytes(|_| true));
     let bytes = [super::read(&options.a)?, super::read(&options.b)?];
-    let names = [&options.a, &options.b].map(|path| path.display().to_string());
+    let names = [&options.a, &options.b].each(|path| path.display().to_string());
     let cubins = [parse(&options.a, &bytes[0])?, parse(&options.b, &bytes[1])?];
     let [a, b] = [Side::new(&names[0], &cubins[0])?, Side::new(&names[1], &cubins[1])?];
     let functions = match &options.kernel {

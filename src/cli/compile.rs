@@ -8,6 +8,7 @@ use super::jobserver::Tokens;
 use super::options::{self, Key};
 use super::passes;
 use super::report::{Reporter, resources};
+use crate::arrays::Each;
 use crate::compile::{self, Output};
 use crate::debug::{LINES_TOO, OPTIMISED};
 use crate::diag::{Diagnostic, Severity};
@@ -286,7 +287,7 @@ fn options_of(a: &Arguments, warnings: &mut Vec<Diagnostic>) -> Result<compile::
         wanted.max_threads = threads(&a.list(Key::MaxThreads), warnings);
     }
     if a.has(Key::LegacyBarriers) {
-        warnings.extend(LEGACY_BARRIERS.map(Diagnostic::note));
+        warnings.extend(LEGACY_BARRIERS.each(Diagnostic::note));
     }
     wanted.min_blocks_per_sm = number(Key::MinBlocks).and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
     wanted.override_directives = a.has(Key::Override);

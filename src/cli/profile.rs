@@ -7,8 +7,8 @@
 
 use crate::cubin::line_table::SourceLine;
 use crate::sim::run::{Profiled, Spent};
+use crate::sorted::SortedMap;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// The heading of every profile.
 const HEADING: &str = "  executed    cycles    issued     stall      wait      pipe";
@@ -75,8 +75,8 @@ pub fn by_instruction(profile: &[Profiled]) -> String {
 /// One line for each source line, the dearest first; without line tables, a single line.
 pub fn by_line(profile: &[Profiled]) -> String {
     let name = |line: &Profiled| line.source.as_ref().map_or("no source line".to_string(), ToString::to_string);
-    let names: BTreeMap<u32, String> = profile.iter().map(|line| (line.index, name(line))).collect();
-    let mut lines: BTreeMap<&str, (u64, Spent, BTreeMap<&str, u64>)> = BTreeMap::new();
+    let names: SortedMap<u32, String> = profile.iter().map(|line| (line.index, name(line))).collect();
+    let mut lines: SortedMap<&str, (u64, Spent, SortedMap<&str, u64>)> = SortedMap::new();
     for line in profile {
         let (executed, spent, waits) = lines.entry(&names[&line.index]).or_default();
         *executed += line.executed;

@@ -3,6 +3,7 @@
 //! Messages have one of two forms: our own, with the source line and a caret, or exactly that of
 //! ptxas (`compat`), for callers that parse it.
 
+use crate::arrays::Each;
 use crate::compile::Output;
 use crate::diag::{Diagnostic, Severity};
 use crate::search::Found;
@@ -94,7 +95,7 @@ pub fn resources(reporter: &Reporter, output: &Output, target: &Target, object: 
 /// What a search found for a function, in a line.
 fn search(found: &Found) -> String {
     let Found { function, tuning, steps, cycles, .. } = found;
-    let [before, after] = cycles.map(|cycles| cycles.map_or("no code".to_string(), |cycles| cycles.to_string()));
+    let [before, after] = cycles.each(|cycles| cycles.map_or("no code".to_string(), |cycles| cycles.to_string()));
     let tuning = if *tuning == Tuning::default() { "nothing better".to_string() } else { tuning.to_string() };
     format!("Search of '{function}': {steps} steps, estimate {before} -> {after} cycles, {tuning}")
 }

@@ -9,8 +9,8 @@ use crate::sim::launch::{ArgValue, write_results};
 use crate::sim::ptx;
 use crate::sim::report::Report;
 use crate::sim::run::{Cycles, How, Outcome, Shape, run_in_clusters};
+use crate::sorted::SortedMap;
 use crate::tables::ptx::Limit;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -193,7 +193,7 @@ struct Written<'a> {
     lane_instructions: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cycles: Option<Cycles>,
-    opcodes: &'a BTreeMap<&'static str, u64>,
+    opcodes: &'a SortedMap<&'static str, u64>,
     reports: Vec<WrittenReport<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     profile: Vec<super::profile::Line<'a>>,

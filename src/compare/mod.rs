@@ -11,14 +11,15 @@ pub mod text;
 
 pub use launch::{Launch, Ran};
 
+use crate::arrays::Each;
 use crate::cubin::line_table::LineTable;
 use crate::cubin::{Cubin, Function};
 use crate::sass::flow::WORD;
 use crate::sass::liveness::{Liveness, Register};
 use crate::sass::{self, Inst, decode};
+use crate::sorted::SortedMap;
 use crate::tables::latency::RegFile;
 use crate::tables::{Mod, Op, Role, Says, Target};
-use std::collections::BTreeMap;
 
 /// One of the two cubins.
 pub struct Side<'a> {
@@ -36,7 +37,7 @@ pub struct Code<'a> {
     insts: Vec<Option<Inst>>,
     live: Liveness,
     /// Names of branch targets by index of the instruction.
-    labels: BTreeMap<usize, String>,
+    labels: SortedMap<usize, String>,
 }
 
 /// The figures of a function.
@@ -127,8 +128,8 @@ impl Code<'_> {
     }
 
     /// How many instructions of each opcode there are, without NOPs.
-    pub fn opcodes(&self) -> BTreeMap<&'static str, usize> {
-        let mut counts = BTreeMap::new();
+    pub fn opcodes(&self) -> SortedMap<&'static str, usize> {
+        let mut counts = SortedMap::new();
         for inst in &self.insts {
             match inst {
                 Some(inst) if inst.op == Op::NOP => {}
@@ -151,7 +152,7 @@ impl Code<'_> {
     /// The numbers of occupied registers of each file at each instruction.
     pub fn pressure(&self) -> Vec<[usize; 4]> {
         let files = [RegFile::R, RegFile::UR, RegFile::P, RegFile::UP];
-        (0..self.insts.len()).map(|at| files.map(|file| self.live.occupied(at).count(file))).collect()
+        (0..self.insts.len()).map(|at| files.each(|file| self.live.occupied(at).count(file))).collect()
     }
 
     /// An instruction as text.
@@ -185,8 +186,8 @@ fn local_bytes(inst: &Inst, role: Role) -> u32 {
 }
 
 /// Names of branch targets and of functions inside the section, by index.
-fn labels(function: &Function, insts: &[Option<Inst>]) -> BTreeMap<usize, String> {
-    let mut labels: BTreeMap<usize, String> = BTreeMap::new();
+fn labels(function: &Function, insts: &[Option<Inst>]) -> SortedMap<usize, String> {
+    let mut labels: SortedMap<usize, String> = SortedMap::new();
     let inner = function.labels.iter().map(|label| ((label.offset / WORD) as usize, label.name.clone()));
     labels.extend(inner);
     let mut targets = Vec::new();

@@ -2,6 +2,7 @@
 
 use super::align::{Item, align};
 use super::{Code, Figures, Peak, Ran, UNKNOWN};
+use crate::arrays::Each;
 use crate::sass::flow::WORD;
 use crate::sass::liveness::{Register, STACK_POINTER};
 use crate::tables::latency::RegFile;
@@ -45,8 +46,8 @@ fn row(what: &str, a: u64, b: u64) -> String {
 /// The instructions by opcode, the largest differences first.
 pub fn opcodes(a: &Code, b: &Code) -> String {
     let (a, b) = (a.opcodes(), b.opcodes());
-    let names: std::collections::BTreeSet<&str> = a.keys().chain(b.keys()).copied().collect();
-    let count = |of: &std::collections::BTreeMap<&str, usize>, name| of.get(name).copied().unwrap_or(0);
+    let names: crate::sorted::SortedSet<&str> = a.keys().chain(b.keys()).copied().collect();
+    let count = |of: &crate::sorted::SortedMap<&str, usize>, name| of.get(name).copied().unwrap_or(0);
     let mut rows: Vec<(&str, usize, usize)> = names.iter().map(|n| (*n, count(&a, n), count(&b, n))).collect();
     rows.sort_by_key(|(name, a, b)| (std::cmp::Reverse(a.abs_diff(*b)), *name));
     let mut text = format!("  {:<20}{:>10}{:>10}{:>10}\n", "opcode", "A", "B", "A-B");
@@ -113,7 +114,7 @@ pub fn listing(a: &Code, b: &Code) -> String {
         let label = |code: &Code, at: Option<usize>| at.and_then(|at| code.labels.get(&at)).map(|l| format!("{l}:"));
         let labels = [label(a, l), label(b, r)];
         if labels.iter().any(Option::is_some) {
-            let [l, r] = labels.map(Option::unwrap_or_default);
+            let [l, r] = labels.each(Option::unwrap_or_default);
             let gap = width + heading.len();
             let _ = writeln!(text, "{}", format!("  {l:<gap$}    {r}").trim_end());
         }

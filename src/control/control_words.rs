@@ -17,13 +17,13 @@ use crate::ori::cfg::Cfg;
 use crate::ori::function::ControlWord;
 use crate::ori::{Block, Function, InstId};
 use crate::sched::effects::{Access, Effects, FENCE, Reg, arrivals};
+use crate::sorted::SortedSet;
 use crate::tables::latency::{Latency, LatencyClass, MOST_PAIRS, Needed, RegFile};
 use crate::tables::throughput::{Pace, Throughput};
 use crate::tables::{Mod, Op, Prop, value};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::collections::BTreeSet;
 
 /// Encodes "no scoreboard".
 pub const NONE: u8 = 7;
@@ -157,7 +157,7 @@ struct Scheduler<'a> {
     cfg: &'a Cfg,
     rooms: SecondaryMap<Block, Room>,
     /// Items with late reads that are overwritten and have no scoreboard.
-    wanted: BTreeSet<u32>,
+    wanted: SortedSet<u32>,
     /// Whether [`COPIES`] counts groups, so that nothing else is given that scoreboard.
     reserved: bool,
     /// The most cycles that any reader waits for a result, by its file and class, once asked for.
@@ -175,7 +175,7 @@ fn write(function: &mut Function, cfg: &Cfg) {
     let (Some(latency), Some(throughput)) = (Latency::of(target), Throughput::of(target)) else { return };
     let rests = vec![[const { Cell::new(None) }; LatencyClass::ALL.len()]; RegFile::B as usize + 1];
     let mut scheduler =
-        Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: BTreeSet::new(), reserved: false, rests };
+        Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: SortedSet::new(), reserved: false, rests };
     let mut first = 0;
     for place in 0..function.layout().len() {
         let block = function.layout()[place];
@@ -236,7 +236,7 @@ impl Scheduler<'_> {
     /// Returns whether the fixpoint was reached within [`MOST_VISITS`]. Of the states at the ends
     /// of the blocks of a huge function only what [`Scheduler::edges`] asks for is kept.
     fn fixpoint(&mut self, huge: bool) -> bool {
-        let mut work: BTreeSet<usize> = (0..self.cfg.rpo.len()).collect();
+        let mut work: SortedSet<usize> = (0..self.cfg.rpo.len()).collect();
         let mut visits = 0;
         while let Some(number) = work.pop_first() {
             visits += 1;
@@ -321,7 +321,7 @@ impl Scheduler<'_> {
 
     /// Non-empty blocks from which control reaches a block directly or through empty blocks.
     fn before(&self, block: Block) -> Vec<Block> {
-        let (mut found, mut seen) = (Vec::new(), BTreeSet::from([block]));
+        let (mut found, mut seen) = (Vec::new(), SortedSet::from([block]));
         let mut work = self.cfg.preds[block].to_vec();
         while let Some(pred) = work.pop() {
             if !self.rooms[pred].items.is_empty() {

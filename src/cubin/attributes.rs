@@ -7,6 +7,7 @@ use super::bytes::Bytes;
 use super::error::CubinError;
 use super::model::{Attribute, Cubin, Function, IndirectBranch, MbarrierSite, Param, Sampler};
 use super::records;
+use crate::arrays::Each;
 use crate::tables::elf::{ATTRIBUTES, AttributeRow, AttributeValue as V, ElfTarget, Place};
 
 /// Register limit that means "no limit".
@@ -315,7 +316,7 @@ pub fn read_function(record: &Attribute, function: &mut Function, reading: &Read
     let (launch, sites) = (&mut function.launch, &mut function.sites);
     match (row.value, list.as_slice()) {
         (V::Constant | V::IsaVersion, [value]) => return reading.target.constant(row.id) == Some(Some(*value)),
-        (V::TensorEntry, [code]) if [false, true].map(tensor_entry).contains(code) => {
+        (V::TensorEntry, [code]) if [false, true].each(tensor_entry).contains(code) => {
             function.tensor.allocates = true;
             function.tensor.pair |= *code == tensor_entry(true);
         }

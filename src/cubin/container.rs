@@ -7,7 +7,7 @@
 use super::bytes::Bytes;
 use super::error::CubinError;
 use super::symbols::STT_FUNC;
-use std::collections::BTreeSet;
+use crate::sorted::SortedSet;
 
 /// `e_machine` of a cubin.
 pub const EM_CUDA: u16 = 190;
@@ -182,7 +182,7 @@ fn check_header(file: Bytes<'_>) -> Result<(), CubinError> {
 /// Gives distinct names to local symbols that share one (each kernel's `_param` in objects). Other
 /// symbols must be unique.
 fn tell_apart(symbols: &mut [Symbol]) -> Result<(), CubinError> {
-    let mut names = BTreeSet::new();
+    let mut names = SortedSet::new();
     for (i, symbol) in symbols.iter_mut().enumerate() {
         if symbol.name.is_empty() || names.insert(symbol.name.clone()) {
             continue;

@@ -6,9 +6,9 @@
 //! an error, because only messages depend on it.
 
 use super::model::{Cubin, Reloc};
+use crate::sorted::SortedMap;
 use gimli::{DebugLine, DebugLineOffset, LittleEndian, Reader, Relocate, RelocateReader};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,12 +33,12 @@ const TABLES: [&str; 2] = [".debug_line", ".nv_debug_line_sass"];
 const OFFSET_BITS: u32 = 32;
 
 /// Lines by function, from the offset where each begins to apply; `None` where a range ends.
-type Rows = BTreeMap<usize, BTreeMap<u64, Option<SourceLine>>>;
+type Rows = SortedMap<usize, SortedMap<u64, Option<SourceLine>>>;
 
 /// The source lines of a cubin.
 #[derive(Clone, Debug, Default)]
 pub struct LineTable {
-    names: BTreeMap<String, usize>,
+    names: SortedMap<String, usize>,
     tables: Vec<Rows>,
 }
 
@@ -46,7 +46,7 @@ pub struct LineTable {
 #[derive(Clone, Debug)]
 struct Places<'a> {
     relocs: &'a [Reloc],
-    names: &'a BTreeMap<String, usize>,
+    names: &'a SortedMap<String, usize>,
 }
 
 impl Relocate for Places<'_> {
@@ -65,7 +65,7 @@ impl Relocate for Places<'_> {
 impl LineTable {
     /// The lines of a cubin's functions.
     pub fn of(cubin: &Cubin) -> LineTable {
-        let names: BTreeMap<String, usize> =
+        let names: SortedMap<String, usize> =
             cubin.functions.iter().enumerate().map(|(number, f)| (f.name.clone(), number)).collect();
         let sections = TABLES.iter().flat_map(|name| cubin.kept.sections.iter().filter(move |s| s.name == *name));
         let read = |section: &super::KeptSection| {

@@ -9,19 +9,19 @@
 use super::bytes::{push_signed as signed, push_unsigned as unsigned};
 use super::model::{Function, Image, Reloc};
 use super::passthrough::KeptSection;
-use std::collections::BTreeMap;
+use crate::sorted::SortedMap;
 
 /// The line information of a PTX text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineInfo {
     /// `.file`, by its number.
-    pub files: BTreeMap<u32, SourceFile>,
+    pub files: SortedMap<u32, SourceFile>,
     /// `.debug_str`: NUL-terminated names.
     pub names: Vec<u8>,
     /// Each `.loc`, in the order of the text.
     pub places: Vec<SourcePlace>,
     /// The `.loc` in effect at a PTX line, as an index into `places`.
-    pub at_line: BTreeMap<u32, usize>,
+    pub at_line: SortedMap<u32, usize>,
     /// The PTX text.
     pub text: String,
 }
@@ -212,7 +212,7 @@ struct Program {
     bytes: Vec<u8>,
     relocs: Vec<Reloc>,
     /// Index in the table of files, by `.file` number.
-    files: BTreeMap<u32, u64>,
+    files: SortedMap<u32, u64>,
     address: u64,
     file: Option<u64>,
     line: i64,
@@ -223,7 +223,7 @@ struct Program {
 
 impl Program {
     /// The header: version 2, directories, files.
-    fn new(files: &BTreeMap<u32, SourceFile>, inlined: bool) -> Program {
+    fn new(files: &SortedMap<u32, SourceFile>, inlined: bool) -> Program {
         let mut directories: Vec<&str> = Vec::new();
         let mut table = Vec::new();
         for file in files.values() {

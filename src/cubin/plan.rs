@@ -7,9 +7,9 @@ use super::error::CubinError;
 use super::model::{Cubin, ElfKind, Function, Image, Reloc};
 use super::passthrough::KeptSection;
 use super::{frame, notes};
+use crate::sorted::SortedMap;
 use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
 use crate::tables::targets::TARGETS;
-use std::collections::BTreeMap;
 
 /// A planned section: its name, the source of its header fields, and its content as far as it needs
 /// no index.
@@ -58,7 +58,7 @@ pub fn sections<'a>(cubin: &'a Cubin, target: &'static ElfTarget) -> Result<Vec<
     replace_by_kept(&mut drafts, cubin, target);
     add_relocs(&mut drafts, cubin, target);
     let order = &cubin.kept.order.sections;
-    let order: BTreeMap<&str, usize> = order.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
+    let order: SortedMap<&str, usize> = order.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
     drafts.sort_by_key(|(key, draft)| (order.get(draft.name.as_str()).map_or(usize::MAX, |i| *i), *key));
     Ok(drafts.into_iter().map(|(_, draft)| draft).collect())
 }

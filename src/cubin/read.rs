@@ -14,8 +14,8 @@ use super::notes;
 use super::read_symbols;
 use super::records;
 use super::symbols::STT_FUNC;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::elf::{Content, ElfTarget, RelocRow, SECTIONS, Scope, SectionRow};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Section flag of the second representation of the code (capsule, merc), which is listed by name
 /// but not read.
@@ -48,7 +48,7 @@ pub fn read(bytes: &[u8]) -> Result<Cubin, CubinError> {
     let note = elf.sections.iter().position(|section| section.name == TARGET_NOTE);
     cubin.flags_top = Some(top).filter(|top| note != Some(usize::from(*top)));
     let taken = vec![false; elf.sections.len()];
-    let (relocs, functions, numbers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let (relocs, functions, numbers) = (SortedMap::new(), SortedMap::new(), SortedMap::new());
     let mut reader = Reader { elf, target, cubin, taken, relocs, rows: Vec::new(), functions, numbers };
     reader.classify()?;
     reader.relocations()?;
@@ -68,13 +68,13 @@ pub struct Reader {
     /// Sections that the model represents, which are not kept.
     pub taken: Vec<bool>,
     /// Relocations by the number of the section they apply to.
-    pub relocs: BTreeMap<usize, Vec<Reloc>>,
+    pub relocs: SortedMap<usize, Vec<Reloc>>,
     /// The row of each section and, for a row per function, the function's name.
     pub rows: Vec<Option<(&'static SectionRow, String)>>,
     /// Index of each function by name.
-    pub functions: BTreeMap<String, usize>,
+    pub functions: SortedMap<String, usize>,
     /// Section numbers by content and function name (empty for module sections).
-    numbers: BTreeMap<(Content, String), usize>,
+    numbers: SortedMap<(Content, String), usize>,
 }
 
 impl Reader {
@@ -86,8 +86,8 @@ impl Reader {
     /// Finds the row of each section. Names must be distinct, because later steps refer to sections
     /// by name.
     fn classify(&mut self) -> Result<(), CubinError> {
-        let mut names = BTreeSet::new();
-        let functions: BTreeSet<&str> = self.elf.sections.iter().filter_map(function_of_code).collect();
+        let mut names = SortedSet::new();
+        let functions: SortedSet<&str> = self.elf.sections.iter().filter_map(function_of_code).collect();
         for (number, section) in self.elf.sections.iter().enumerate().skip(1) {
             let capsule = section.flags & SHF_CAPSULE != 0;
             if !capsule && !names.insert(section.name.as_str()) {
@@ -195,7 +195,7 @@ impl Reader {
     fn functions(&mut self) -> Result<(), CubinError> {
         let usual = SECTIONS.iter().find(|row| row.content == Content::Code).map(|row| row.align);
         // Symbols by section, in order.
-        let mut within: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut within: SortedMap<usize, Vec<usize>> = SortedMap::new();
         for (i, symbol) in self.elf.symbols.iter().enumerate() {
             within.entry(symbol.section.into()).or_default().push(i);
         }

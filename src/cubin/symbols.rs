@@ -8,9 +8,9 @@ use super::error::CubinError;
 use super::model::{Binding, Cubin, ElfKind, Function, Space, Variable};
 use super::passthrough::{KeptSymbol, SymbolHome};
 use super::plan::Draft;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::elf::{Content, ElfTarget, RESERVED, ReservedRow, SECTIONS, Scope};
 use crate::tables::targets::TARGETS;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Symbol types: data, code, section, and NVIDIA's type for data of relocatable objects.
 pub const STT_OBJECT: u8 = 1;
@@ -36,7 +36,7 @@ pub fn symbols(cubin: &Cubin, target: &ElfTarget, drafts: &[Draft<'_>]) -> Resul
     let sections = drafts.iter().zip(1u32..).map(|(draft, number)| (draft.name.as_str(), number)).collect();
     let kept = cubin.kept.symbols.iter().map(|symbol| symbol.name.as_str()).collect();
     let order = cubin.kept.order.symbols.iter().map(String::as_str).collect();
-    let (symbols, names) = (vec![Symbol::default()], BTreeSet::new());
+    let (symbols, names) = (vec![Symbol::default()], SortedSet::new());
     let shared_base = if cubin.kind == ElfKind::Executable { shared_base(target) } else { 0 };
     let mut table = Table { cubin, sections, kept, order, shared_base, symbols, names };
     // A linker may drop weak symbols; in objects they are placed with the local ones.
@@ -117,14 +117,14 @@ pub fn info(binding: Binding, kind: u8) -> u8 {
 struct Table<'a> {
     cubin: &'a Cubin,
     /// Section numbers by name; section 0 is the null section.
-    sections: BTreeMap<&'a str, u32>,
+    sections: SortedMap<&'a str, u32>,
     /// Names of the kept symbols (`kept`), and of all symbols of a file that was read (`order`).
-    kept: BTreeSet<&'a str>,
-    order: BTreeSet<&'a str>,
+    kept: SortedSet<&'a str>,
+    order: SortedSet<&'a str>,
     /// First byte of user data in shared memory.
     shared_base: u64,
     symbols: Vec<Symbol>,
-    names: BTreeSet<String>,
+    names: SortedSet<String>,
 }
 
 impl Table<'_> {
@@ -304,7 +304,7 @@ impl Table<'_> {
         if !order.is_empty() {
             // Nameless symbols are taken in list order, one for each nameless entry.
             let mut nameless = order.iter().enumerate().filter(|(_, name)| name.is_empty()).map(|(i, _)| i);
-            let numbers: BTreeMap<&str, usize> = order.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
+            let numbers: SortedMap<&str, usize> = order.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
             let mut place = |symbol: &Symbol| match symbol.name.is_empty() {
                 true => nameless.next(),
                 false => numbers.get(symbol.name.as_str()).copied(),

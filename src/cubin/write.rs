@@ -11,8 +11,8 @@ use super::model::{CallRow, Cubin, ElfKind, Param, Reloc};
 use super::passthrough::{KeptSection, SectionInfo};
 use super::plan::{self, Draft, Shape};
 use super::symbols::symbols;
+use crate::sorted::SortedMap;
 use crate::tables::elf::{Content, ElfTarget, InfoRule, SectionRow};
-use std::collections::BTreeMap;
 
 /// The top byte of `e_flags` is the number of the section of the target's note, so it grows with
 /// every section of debug information. Source: ptxas 13.0.88 with none to nine of them.
@@ -81,8 +81,8 @@ fn check(cubin: &Cubin) -> Result<(), CubinError> {
 
 /// Section and symbol indices by name.
 struct Numbers<'a> {
-    sections: BTreeMap<&'a str, u32>,
-    symbols: BTreeMap<&'a str, u32>,
+    sections: SortedMap<&'a str, u32>,
+    symbols: SortedMap<&'a str, u32>,
     /// Index of the last local symbol + 1.
     locals: u32,
 }

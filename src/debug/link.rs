@@ -8,10 +8,11 @@ use crate::cubin::symbols::{OTHER_SHARED, STT_CUDA_OBJECT, STT_OBJECT, STT_SECTI
 use crate::cubin::{Cubin, Image, KeptSymbol, Reloc, Shared, Space as Home, SymbolHome};
 use crate::lower::{LOOSE_SHARED, branch_tables};
 use crate::ptx::ast::{Linkage, Module, SymbolKind};
+use crate::sorted::SortedMap;
 use crate::tables::choices::SYSTEM;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::targets::TARGETS;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// SHT_NOBITS.
 const NO_BYTES: u32 = 8;
@@ -69,7 +70,7 @@ fn place_shared(cubin: &mut Cubin, module: &Module, facts: &Facts) -> HashMap<St
     let symbols = &mut cubin.kept.symbols;
     symbols.iter_mut().filter(|s| is_shared(s) && is_loose(s)).for_each(|symbol| place(symbol, &mut at));
     let loose = at;
-    let mut ends = BTreeMap::new();
+    let mut ends = SortedMap::new();
     for function in cubin.functions.iter_mut().filter(|function| function.kernel) {
         let home = SymbolHome::Section(format!(".nv.shared.{}", function.name));
         let mut at = loose;

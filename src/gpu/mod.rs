@@ -8,6 +8,7 @@
 
 mod api;
 
+use crate::arrays::Each;
 use crate::cubin;
 use crate::sim::launch::{ArgValue, Placed, place};
 use crate::sim::patches::patched;
@@ -66,7 +67,7 @@ impl Card {
     fn of(api: Api) -> Result<Card, String> {
         api.init()?;
         let device = api.device(0)?;
-        let [major, minor] = CAPABILITY.map(|which| api.attribute(device, which));
+        let [major, minor] = CAPABILITY.each(|which| api.attribute(device, which));
         let capability = (major? as u32, minor? as u32);
         let (name, driver) = (api.name(device)?, api.version()?);
         api.enter(device)?;

@@ -11,10 +11,10 @@ use super::{closes, is_commit};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Function, InstId, Operand, VReg};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Role};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Joins factors, and lets waits read those that they free.
 pub fn run(function: &mut Function, cfg: &Cfg) {
@@ -29,14 +29,14 @@ pub fn run(function: &mut Function, cfg: &Cfg) {
 /// What is under way at the start of each block, and what each wait frees.
 struct Flights {
     starts: SecondaryMap<Block, Option<Flight>>,
-    freed: BTreeMap<InstId, Set>,
+    freed: SortedMap<InstId, Set>,
 }
 
 impl Flights {
     fn new(function: &Function, cfg: &Cfg) -> Flights {
         let mut starts: SecondaryMap<Block, Option<Flight>> = SecondaryMap::new();
-        let mut freed: BTreeMap<InstId, Set> = BTreeMap::new();
-        let mut work: BTreeSet<usize> = (0..cfg.rpo.len()).collect();
+        let mut freed: SortedMap<InstId, Set> = SortedMap::new();
+        let mut work: SortedSet<usize> = (0..cfg.rpo.len()).collect();
         while let Some(number) = work.pop_first() {
             let block = cfg.rpo[number];
             let mut state = starts[block].clone().unwrap_or_else(Flight::nowhere);
@@ -96,7 +96,7 @@ fn join(function: &mut Function, cfg: &Cfg, flights: &Flights) -> bool {
     let places = places(function);
     let mut joined = Joined::new(function, cfg, flights);
     for freed in flights.freed.values() {
-        let mut alike: BTreeMap<Place, Vec<VReg>> = BTreeMap::new();
+        let mut alike: SortedMap<Place, Vec<VReg>> = SortedMap::new();
         for reg in freed.iter().map(|reg| VReg::new(*reg as usize)) {
             if let Some(place) = places.get(&reg) {
                 alike.entry(*place).or_default().push(reg);
@@ -113,8 +113,8 @@ fn join(function: &mut Function, cfg: &Cfg, flights: &Flights) -> bool {
 type Place = (usize, usize);
 
 /// The places of factors that are read at one place.
-fn places(function: &Function) -> BTreeMap<VReg, Place> {
-    let mut places: BTreeMap<VReg, Option<Place>> = BTreeMap::new();
+fn places(function: &Function) -> SortedMap<VReg, Place> {
+    let mut places: SortedMap<VReg, Option<Place>> = SortedMap::new();
     for block in function.layout() {
         let mut product = 0;
         for inst in function[*block].iter().copied().filter(|inst| function[*inst].op == Op::GMMA) {
@@ -137,11 +137,11 @@ fn places(function: &Function) -> BTreeMap<VReg, Place> {
 #[derive(Default)]
 struct Joined {
     /// A register that stands for the set in which another is.
-    into: BTreeMap<VReg, VReg>,
+    into: SortedMap<VReg, VReg>,
     /// The members of each set with several, by the register that stands for it.
-    members: BTreeMap<VReg, Vec<VReg>>,
+    members: SortedMap<VReg, Vec<VReg>>,
     /// The factors that are alive or under way where a factor is written.
-    met: BTreeMap<VReg, BTreeSet<VReg>>,
+    met: SortedMap<VReg, SortedSet<VReg>>,
 }
 
 impl Joined {
@@ -174,7 +174,7 @@ impl Joined {
 
     /// Notes what is still to be read where a factor is written.
     fn meet_live(&mut self, function: &Function, all: &RegSet, (block, live): (Block, &Liveness)) {
-        let mut now: BTreeSet<VReg> = live.live[block].iter().copied().filter(|reg| all.contains(*reg)).collect();
+        let mut now: SortedSet<VReg> = live.live[block].iter().copied().filter(|reg| all.contains(*reg)).collect();
         for inst in function[block].iter().rev() {
             let mut written = Vec::new();
             function.for_each_def(*inst, keeping(all, |reg| written.push(reg)));
@@ -205,7 +205,7 @@ impl Joined {
 
     /// Whether two registers are never needed at once.
     fn are_apart(&self, a: VReg, b: VReg) -> bool {
-        let meets = |a, b| self.met.get(&a).is_some_and(|met: &BTreeSet<VReg>| met.contains(&b));
+        let meets = |a, b| self.met.get(&a).is_some_and(|met: &SortedSet<VReg>| met.contains(&b));
         !meets(a, b) && !meets(b, a)
     }
 

@@ -4,13 +4,13 @@
 //! A register that a product may still read or write belongs to its group until that group has been
 //! waited for. States of paths that join are merged.
 
-use std::collections::BTreeSet;
+use crate::sorted::SortedSet;
 
 /// Groups that are told apart; what is older counts as the oldest of them.
 const GROUPS: usize = 9;
 
 /// Registers, by number.
-pub type Set = BTreeSet<u32>;
+pub type Set = SortedSet<u32>;
 
 /// One group of products.
 #[derive(Clone, Debug, Default, PartialEq)]

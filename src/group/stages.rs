@@ -10,9 +10,9 @@ use super::{closes, has_products, is_commit};
 use crate::analysis::PassCx;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
+use crate::sorted::SortedSet;
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeSet;
 
 /// Waits and says that registers are ready where that is missing.
 pub fn run(cx: &mut PassCx) {
@@ -28,7 +28,7 @@ pub fn run(cx: &mut PassCx) {
 /// the product.
 fn fold_commits(function: &mut Function) {
     for block in function.layout().to_vec() {
-        let (mut last, mut dead) = (None, BTreeSet::new());
+        let (mut last, mut dead) = (None, SortedSet::new());
         for inst in function[block].clone() {
             match function[inst].op {
                 Op::GMMA if is_commit(function, inst) && function[inst].guard.is_null() => {
@@ -52,7 +52,7 @@ fn order(function: &mut Function, cfg: &Cfg) {
     if let Some(entry) = cfg.rpo.first() {
         starts[*entry] = Some(Flight::entry());
     }
-    let mut work: BTreeSet<usize> = (0..cfg.rpo.len()).collect();
+    let mut work: SortedSet<usize> = (0..cfg.rpo.len()).collect();
     while let Some(number) = work.pop_first() {
         let block = cfg.rpo[number];
         let mut state = starts[block].clone().unwrap_or_else(Flight::nowhere);
@@ -103,7 +103,7 @@ fn order(function: &mut Function, cfg: &Cfg) {
 /// Registers that products read or write, one for each number: what is to be there when they are
 /// said to be ready.
 fn all_registers(function: &Function) -> Vec<Operand> {
-    let mut found = std::collections::BTreeMap::new();
+    let mut found = crate::sorted::SortedMap::new();
     for inst in function.layout().iter().flat_map(|block| &function[*block]) {
         if function[*inst].op == Op::GMMA {
             let data = |reg| &function[reg];
@@ -164,7 +164,7 @@ fn needs(function: &Function, inst: InstId, state: &mut Flight) -> Need {
             if let Some(newest) = [read, over, apart].into_iter().flatten().min() {
                 until(state, newest, &mut need);
             }
-            let all: Set = sum.union(&factors).copied().collect();
+            let all: Set = sum.iter().chain(factors.iter()).copied().collect();
             if !all.is_empty() && state.is_unready(&all) {
                 need.arrive = true;
                 state.written = Some(Set::new());

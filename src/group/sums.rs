@@ -8,8 +8,8 @@
 use super::{factors, has_products};
 use crate::analysis::PassCx;
 use crate::ori::{Function, InstId, Operand, VReg, destruct};
+use crate::sorted::SortedMap;
 use crate::tables::{Op, Role};
-use std::collections::BTreeMap;
 
 /// Ties sums and keeps factors.
 pub fn run(cx: &mut PassCx) {
@@ -31,8 +31,8 @@ fn products(function: &Function) -> Vec<InstId> {
 
 /// VOTEU of PT for the sake of products alone: PT itself.
 fn known_predicates(function: &mut Function) {
-    let mut votes: BTreeMap<VReg, (InstId, u32)> = BTreeMap::new();
-    let mut defined: BTreeMap<VReg, u32> = BTreeMap::new();
+    let mut votes: SortedMap<VReg, (InstId, u32)> = SortedMap::new();
+    let mut defined: SortedMap<VReg, u32> = SortedMap::new();
     for block in function.layout().to_vec() {
         for inst in function[block].clone() {
             if function[inst].op == Op::VOTEU

@@ -6,9 +6,10 @@ use super::compiled::{Compiled, Settings, compiled};
 use super::{require, slow_path};
 use crate::lower::LoweredModule;
 use crate::pipeline::emit::{Code, Place};
+use crate::sorted::SortedMap;
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Adds the helpers that the code of a module calls to the device functions, and to the entries
@@ -26,7 +27,7 @@ pub fn add(
     let limits = lowered.functions.iter().filter_map(|f| crate::ori::register_changes::least(&f.function));
     let settings = Settings { max_registers: limits.min(), ..settings };
     let own = lowered.functions.iter().chain(&lowered.devices).map(|f| f.function.name().to_string()).collect();
-    let mut adding = Adding { places: BTreeMap::new(), own, settings };
+    let mut adding = Adding { places: SortedMap::new(), own, settings };
     for (entry, code) in codes.iter().enumerate() {
         for name in called(code) {
             if let Some(place) = adding.place(&name, lowered, devices)? {
@@ -55,7 +56,7 @@ pub fn add(
 
 struct Adding {
     /// Indices, among the device functions, of added helpers.
-    places: BTreeMap<String, usize>,
+    places: SortedMap<String, usize>,
     /// Names of the functions of the module itself.
     own: HashSet<String>,
     settings: Settings,

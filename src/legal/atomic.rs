@@ -6,6 +6,7 @@
 //! because its register may be one that the loop reads. An operation whose combination is not
 //! implemented is left unchanged, and SetAfterLegalization refuses it.
 
+use crate::arrays::Each;
 use crate::ori::build::int::{LUT_AND, LUT_OR, LUT_XOR};
 use crate::ori::mods::*;
 use crate::ori::{Code, InstId, Operand};
@@ -113,8 +114,8 @@ impl Code {
     fn swap_loop(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
         let wide = atomic.is_wide();
         let size = if wide { SIZE_64 } else { SIZE_32 };
-        let [again, took] = [(); 2].map(|()| self.f.new_block());
-        let [old, got] = [(); 2].map(|()| if wide { self.temp_pair() } else { self.temp() });
+        let [again, took] = [(); 2].each(|()| self.f.new_block());
+        let [old, got] = [(); 2].each(|()| if wide { self.temp_pair() } else { self.temp() });
         self.load_old(atomic, size, old);
         self.enter(again);
         let new = self.combined(atomic, old)?;
@@ -136,9 +137,9 @@ impl Code {
     /// A compare-and-swap loop for 16 bits on the aligned word that contains them.
     fn half_loop(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
         let compares = atomic.op() == value::aop::CAS;
-        let [again, took] = [(); 2].map(|()| self.f.new_block());
+        let [again, took] = [(); 2].each(|()| self.f.new_block());
         let (atomic, upper) = self.word_around(atomic);
-        let [old, got, half] = [(); 3].map(|()| self.temp());
+        let [old, got, half] = [(); 3].each(|()| self.temp());
         // PRMT selectors: extract the half from the old word (upper half zero); insert a new half
         // beside the other one.
         let (read, write) = (self.chosen(upper, 0x7732, 0x7710), self.chosen(upper, 0x5410, 0x3254));
@@ -177,7 +178,7 @@ impl Code {
     /// half.
     fn word_around(&mut self, atomic: &Atomic) -> (Atomic, Operand) {
         let (low_mask, bit) = (self.imm(!3), self.imm(2));
-        let [low, half] = [(); 2].map(|()| self.temp());
+        let [low, half] = [(); 2].each(|()| self.temp());
         let upper = self.temp_pred();
         let base = if atomic.is_shared() {
             let (sum, amount) = (self.temp(), self.imm(atomic.offset as u32));
@@ -209,7 +210,7 @@ impl Code {
     /// Branches on whether a generic address is in shared memory, with an operation for each case.
     fn either_memory(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
         let how = AtomicRow::in_shared(&atomic.mods)?.how;
-        let [shared, other, done] = [(); 3].map(|()| self.f.new_block());
+        let [shared, other, done] = [(); 3].each(|()| self.f.new_block());
         let base = if atomic.offset == 0 { atomic.base } else { self.add_offset(atomic.base, atomic.offset) };
         let p = self.temp_pred();
         self.query_space(p, QSPC_SHARED, base);
@@ -256,7 +257,7 @@ impl Code {
 
     /// As `combined`, for 64-bit integers.
     fn combined_long(&mut self, op: u8, signed: bool, new: Operand, from: [Operand; 2]) -> Option<Operand> {
-        let (n, [o, w]) = (self.words(new), from.map(|pair| self.words(pair)));
+        let (n, [o, w]) = (self.words(new), from.each(|pair| self.words(pair)));
         match op {
             value::aop::ADD => self.add_long(n, o, w, false),
             value::aop::MIN | value::aop::MAX => {

@@ -6,6 +6,7 @@
 //! is in SSA form, the new registers and the results are converted afterwards. A guarded operation
 //! becomes a branch around its expansion.
 
+use crate::arrays::Each;
 use crate::ori::mods::*;
 use crate::ori::{Block, Code, Function, InstId, Kind, Operand, VReg, ssa};
 use crate::tables::{Family, Mod, Op, Role, value};
@@ -98,7 +99,7 @@ fn operation(code: &mut Code, inst: InstId, ssa: bool) {
         if let (true, Some(old)) = (ssa, code.f.olds(inst).first().copied()) {
             code.copy_value(d, old);
         }
-        let [done, go] = [(); 2].map(|()| code.f.new_block());
+        let [done, go] = [(); 2].each(|()| code.f.new_block());
         code.branch_if(data.guard.inverted(), done, go);
         done
     });
@@ -124,7 +125,7 @@ fn write(code: &mut Code, inst: InstId, d: Operand) {
         Some(Family::Division) => quotient(code, inst, d),
         Some(Family::Atomics) => atomic(code, inst, d),
         Some(Family::Policies) => {
-            let [a, b, c, e] = [Role::A, Role::B, Role::C, Role::E].map(|role| arg(code, role));
+            let [a, b, c, e] = [Role::A, Role::B, Role::C, Role::E].each(|role| arg(code, role));
             if code.f[inst].op == Op::POLICY_RANGE {
                 code.policy_of_range(d, a, [b, c], e);
             } else {
@@ -147,8 +148,8 @@ fn atomic(code: &mut Code, inst: InstId, d: Operand) {
 /// Expands divisions, remainders and roots.
 fn quotient(code: &mut Code, inst: InstId, d: Operand) {
     let data = code.f[inst];
-    let [a, b] = [Role::A, Role::B].map(|role| code.f.arg(inst, role));
-    let [a, b] = [a, b].map(|operand| code.in_reg(operand));
+    let [a, b] = [Role::A, Role::B].each(|role| code.f.arg(inst, role));
+    let [a, b] = [a, b].each(|operand| code.in_reg(operand));
     let signed = data.mods.get(Mod::Sign) == value::sign::NONE;
     let ftz = data.mods.get(Mod::Ftz) == value::ftz::FTZ;
     let rounding = [RM, RP, RZ].into_iter().find(|(kind, value)| data.mods.get(*kind) == *value);

@@ -8,6 +8,7 @@
 //! with integers if the result is subnormal. Correctness depends on MUFU only through its error
 //! bound.
 
+use crate::arrays::Each;
 use crate::ori::build::float::{EXPONENT, ONE_HIGH};
 use crate::ori::build::int::LUT_OR;
 use crate::ori::mods::*;
@@ -115,11 +116,11 @@ impl Code {
         let mods: &[M] = if ftz { &[FTZ] } else { &[] };
         let (normal, large) =
             (self.is_normal(b), self.compare_float(FGT, b.absolute(), LARGEST_WITH_NORMAL_RECIPROCAL));
-        let [one, less, more] = [1f32, 0.25, 16_777_216.0].map(|factor| self.imm(factor.to_bits()));
+        let [one, less, more] = [1f32, 0.25, 16_777_216.0].each(|factor| self.imm(factor.to_bits()));
         let (one, usual, factor) = (self.in_reg(one), self.temp(), self.temp());
         self.select(usual, one, more, normal);
         self.select(factor, usual, less, large.inverted());
-        let [a, b] = [a, b].map(|x| {
+        let [a, b] = [a, b].each(|x| {
             let scaled = self.temp();
             self.fmul(mods, scaled, factor, x);
             scaled
@@ -163,7 +164,7 @@ impl Code {
     fn quotient_by_f64(&mut self, d: Operand, a: Operand, b: Operand, rounding: Option<M>, ftz: bool) {
         let flush: &[M] = if ftz { &[FTZ] } else { &[] };
         let up: Vec<M> = [TO_F64, float_src(ScalarType::F32)].into_iter().chain(flush.iter().copied()).collect();
-        let [a, b] = [a, b].map(|x| {
+        let [a, b] = [a, b].each(|x| {
             let wide = self.temp_pair();
             self.put(Op::F2F_X, &up, &[(Role::D, wide), (Role::A, x)]);
             wide
@@ -198,7 +199,7 @@ impl Code {
         // High words read as f32 are ordered as the f64 are; those of large and special numbers are
         // NaN, which a product with zero keeps.
         let (large_a, p, limits) =
-            (self.temp_pred(), self.temp_pred(), [LEAST_DIVIDEND, LEAST_HIGH].map(|x| self.imm(x)));
+            (self.temp_pred(), self.temp_pred(), [LEAST_DIVIDEND, LEAST_HIGH].each(|x| self.imm(x)));
         let (ordinary, high_q) = (self.temp(), self.words(q)[1]);
         self.put(Op::FSETP, &[FGEU, AND], &[(Role::Pu, large_a), (Role::A, high_a.absolute()), (Role::B, limits[0])]);
         self.put(

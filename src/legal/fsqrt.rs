@@ -6,6 +6,7 @@
 //! neighbours are tested.
 
 use super::fdiv::{flushes, mode};
+use crate::arrays::Each;
 use crate::ori::build::float::ONE_HIGH;
 use crate::ori::mods::*;
 use crate::ori::{Code, Operand};
@@ -57,7 +58,7 @@ impl Code {
     }
 
     fn scaled_root_f32(&mut self, d: Operand, x: Operand, rounding: Option<M>, ftz: bool) {
-        let [up, back, scaled, estimate] = [(); 4].map(|()| self.temp());
+        let [up, back, scaled, estimate] = [(); 4].each(|()| self.temp());
         let (limit, p) = (self.imm(0x0f80_0000), self.temp_pred());
         // Negative numbers compare less too; their root is NaN at any scale.
         self.isetp(p, &[LT, AND], x, limit);
@@ -98,7 +99,7 @@ impl Code {
         let (high, limit, p) = (self.words(x)[1], self.imm(SMALL_HIGH), self.temp_pred());
         self.isetp(p, &[LT, AND], high, limit);
         let (up, less, one) = (self.imm(UP_HIGH), self.imm(back), self.imm(ONE_HIGH));
-        let factors = [up, less].map(|factor| {
+        let factors = [up, less].each(|factor| {
             let high = self.temp();
             self.select(high, factor, one, p);
             self.pair_of([Operand::zero(), high])
@@ -138,7 +139,7 @@ impl Code {
                 let [to_low, to_high] = code.words(estimate);
                 code.copy(to_low, low);
                 code.mufu(MUFU_RSQ64H, to_high, high);
-                let constants = [ONE_HIGH, HALF_HIGH, THREE_EIGHTHS_HIGH].map(|high| code.double_constant(high));
+                let constants = [ONE_HIGH, HALF_HIGH, THREE_EIGHTHS_HIGH].each(|high| code.double_constant(high));
                 let square = code.dmul(None, estimate, estimate);
                 let error = code.dfma(x, square.negated(), constants[0]);
                 // 1 / sqrt(1 - error) = 1 + error * (1/2 + 3/8 error)

@@ -5,6 +5,7 @@
 //! two corrections add. The corrections are predicated, because few lanes need them. 16 bits: a
 //! product of floats is accurate enough.
 
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_XOR;
 use crate::ori::mods::*;
 use crate::ori::{Code, Operand};
@@ -25,12 +26,12 @@ impl Code {
     /// integer, which is at least 2⁻¹⁶ of it.
     pub(super) fn divide_shorts(&mut self, d: Operand, a: Operand, b: Operand, signed: bool, remainder: bool) {
         let from: &[M] = if signed { &[] } else { &[I2F_U32] };
-        let floats = [a, b].map(|x| {
+        let floats = [a, b].each(|x| {
             let float = self.temp();
             self.unary(Op::I2F, from, float, x);
             float
         });
-        let [inverse, product, quotient] = [(); 3].map(|()| self.temp());
+        let [inverse, product, quotient] = [(); 3].each(|()| self.temp());
         self.mufu(MUFU_RCP, inverse, floats[1]);
         let larger = self.plus(inverse, 2);
         self.fmul(&[], product, floats[0], larger);
@@ -56,7 +57,7 @@ impl Code {
     }
 
     fn signed_division(&mut self, a: Operand, b: Operand, remainder: bool) -> Operand {
-        let magnitudes = [a, b].map(|value| {
+        let magnitudes = [a, b].each(|value| {
             let magnitude = self.temp();
             self.unary(Op::IABS, &[], magnitude, value);
             magnitude
@@ -106,14 +107,14 @@ impl Code {
 
     /// 2³² / b, never too large; `negative` is -b.
     fn scaled_reciprocal(&mut self, b: Operand, negative: Operand) -> Operand {
-        let [float, inverse, scaled, estimate] = [(); 4].map(|()| self.temp());
+        let [float, inverse, scaled, estimate] = [(); 4].each(|()| self.temp());
         self.put(Op::I2F, &[I2F_U32, RP], &[(Role::D, float), (Role::A, b)]);
         self.put(Op::MUFU, &[MUFU_RCP], &[(Role::D, inverse), (Role::A, float)]);
         let scale = self.imm(TIMES_2_TO_32_LESS_2);
         self.add(scaled, inverse, scale);
         self.put(Op::F2I, &[FTZ, F2I_U32, TRUNC, F2I_NTZ], &[(Role::D, estimate), (Role::A, scaled)]);
         // estimate += estimate * (-b * estimate mod 2³²) / 2³²
-        let [error, better] = [(); 2].map(|()| self.temp());
+        let [error, better] = [(); 2].each(|()| self.temp());
         self.imad(error, negative, estimate, Operand::zero());
         let above = self.pair_of([Operand::zero(), estimate]);
         let args = [(Role::D, better), (Role::A, estimate), (Role::B, error), (Role::C, above)];

@@ -5,6 +5,7 @@
 //! estimate of 2⁶⁴ / divisor, never too large, is refined by two Newton steps in integers; the
 //! quotient from its high product is too small by at most two, and two corrections follow.
 
+use crate::arrays::Each;
 use crate::ori::build::int::{Combined, LUT_OR, LUT_XOR};
 use crate::ori::mods::*;
 use crate::ori::{Code, Convention, Operand};
@@ -24,7 +25,7 @@ fn nothing() -> Words {
 impl Code {
     /// `d = a / b` in pairs, or the remainder.
     pub(super) fn divide_longs(&mut self, d: Operand, a: Operand, b: Operand, signed: bool, remainder: bool) {
-        let [d, a, b] = [d, a, b].map(|pair| self.words(pair));
+        let [d, a, b] = [d, a, b].each(|pair| self.words(pair));
         let (what, ty) = (if remainder { "rem" } else { "div" }, if signed { 's' } else { 'u' });
         if let Some(helper) = self.slow_path(&format!("__cuda_sm20_{what}_{ty}64")) {
             return self.call_slow_path(helper, &[a[0], a[1], b[0], b[1]], &d);
@@ -38,7 +39,7 @@ impl Code {
                 self.lop3(sign, a[1], b[1], Operand::zero(), LUT_XOR);
             }
             self.isetp(negative, &[LT, AND], sign, Operand::zero());
-            let [a, b] = [a, b].map(|value| self.magnitude(value));
+            let [a, b] = [a, b].each(|value| self.magnitude(value));
             let result = self.quotient_long(a, b, remainder);
             (self.negated_if(negative, result), b)
         } else {
@@ -56,7 +57,7 @@ impl Code {
         let (negative, p) = ([self.temp(), self.temp()], self.temp_pred());
         self.isetp(p, &[LT, AND], value[1], Operand::zero());
         self.add_long(negative, nothing(), value, true);
-        [0, 1].map(|i| {
+        [0, 1].each(|i| {
             let d = self.temp();
             self.select(d, negative[i], value[i], p);
             d
@@ -154,7 +155,7 @@ impl Code {
 
     /// 2⁶⁴ / b, never too large, and too small by less than two; `negative` is -b.
     fn scaled_reciprocal_long(&mut self, b: Words, negative: Option<Words>) -> Words {
-        let [float, inverse, scaled] = [(); 3].map(|()| self.temp());
+        let [float, inverse, scaled] = [(); 3].each(|()| self.temp());
         let (divisor, estimate) = (self.pair_of(b), self.temp_pair());
         self.put(Op::I2F_X, &[i2f_src(ScalarType::U64), RP], &[(Role::D, float), (Role::A, divisor)]);
         self.put(Op::MUFU, &[MUFU_RCP], &[(Role::D, inverse), (Role::A, float)]);

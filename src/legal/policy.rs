@@ -4,6 +4,7 @@
 //! A fractional policy has a share of the accesses; a range policy counts in granules of 2^s bytes,
 //! with s such that 128 granules cover the range.
 
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_OR;
 use crate::ori::mods::*;
 use crate::ori::{Code, Operand};
@@ -36,7 +37,7 @@ impl Code {
             self.copy(high_word, high);
             return;
         }
-        let [scaled, share] = [(); 2].map(|()| self.temp());
+        let [scaled, share] = [(); 2].each(|()| self.temp());
         let scale = self.f.imm(SHARE_SCALE.to_bits().into());
         self.put(Op::FMUL, &[], &[(Role::D, scaled), (Role::A, fraction), (Role::B, scale)]);
         self.put(Op::F2I, &[F2I_U32, TRUNC, F2I_NTZ], &[(Role::D, share), (Role::A, scaled)]);
@@ -61,7 +62,7 @@ impl Code {
         form: Operand,
     ) {
         let ([low_word, high_word], start) = (self.words(d), self.words(start));
-        let [less, bit, lines, s, granule] = [(); 5].map(|()| self.temp());
+        let [less, bit, lines, s, granule] = [(); 5].each(|()| self.temp());
         let (minus_one, down, least, one) =
             (self.imm(u32::MAX), self.imm(LINES_BELOW), self.imm(LEAST_SHIFT), self.imm(1));
         self.add(less, total, minus_one);
@@ -71,7 +72,7 @@ impl Code {
         self.shf(&SHF_L, granule, one, s, Operand::zero());
 
         // The end, rounded up to a granule.
-        let [rounded, span, first, last, count, most] = [(); 6].map(|()| self.temp());
+        let [rounded, span, first, last, count, most] = [(); 6].each(|()| self.temp());
         let end = [self.temp(), self.temp()];
         self.add(rounded, granule, minus_one);
         self.add(span, primary, rounded);
@@ -82,7 +83,7 @@ impl Code {
         let mask = self.imm(LINES_MASK);
         self.word_min_max(most, count, mask, false, false, false);
 
-        let [above, with_shift, with_first] = [(); 3].map(|()| self.temp());
+        let [above, with_shift, with_first] = [(); 3].each(|()| self.temp());
         let minus_least = self.imm(LEAST_SHIFT.wrapping_neg());
         self.add(above, s, minus_least);
         self.field(with_shift, form, above, SHARE_MASK, SHARE_SHIFT);

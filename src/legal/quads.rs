@@ -8,6 +8,7 @@
 //! 13.0.88 output, which keeps such registers in functions, and does not in kernels.
 
 use crate::analysis::PassCx;
+use crate::arrays::Each;
 use crate::ori::mods::*;
 use crate::ori::quads::*;
 use crate::ori::{Code, File, Function, InstId, Operand};
@@ -151,7 +152,7 @@ impl Quads<'_> {
         self.store((self.places().0, SCRATCH));
         self.code.put(Op::BMOV_R, &[], &[(Role::D, asking), (Role::B, barrier)]);
         self.code.put(Op::S2R, &[], &[(Role::D, scratch), (Role::S, Operand::special(sr::LANEID))]);
-        let [square, four, bits] = [SQUARE, u32::from(LANES), 0xf].map(|number| self.code.imm(number));
+        let [square, four, bits] = [SQUARE, u32::from(LANES), 0xf].each(|number| self.code.imm(number));
         self.code.and(scratch, scratch, square);
         self.code.shf(&SHF_R_U32_HI, asking, Operand::zero(), scratch, asking);
         self.code.and(asking, asking, bits);
@@ -161,8 +162,8 @@ impl Quads<'_> {
 
     /// The lane that is read for: this one, or the next one that asks.
     fn choose(&mut self, lane: u16) {
-        let [chosen, asking, scratch] = [LANE, ASKING, SCRATCH].map(|number| self.reg(number));
-        let [amount, less] = [u32::from(lane), u32::MAX].map(|number| self.code.imm(number));
+        let [chosen, asking, scratch] = [LANE, ASKING, SCRATCH].each(|number| self.reg(number));
+        let [amount, less] = [u32::from(lane), u32::MAX].each(|number| self.code.imm(number));
         self.code.shf(&SHF_R_U32_HI, chosen, Operand::zero(), amount, asking);
         self.code.add(scratch, chosen, less);
         self.code.lop3(chosen, chosen, scratch, Operand::zero(), LUT_WITHOUT);
@@ -172,7 +173,7 @@ impl Quads<'_> {
 
     /// Gives a register of the chosen lane to all.
     fn spread(&mut self, d: u16, a: u16) {
-        let [d, a, lane] = [d, a, LANE].map(|number| self.reg(number));
+        let [d, a, lane] = [d, a, LANE].each(|number| self.reg(number));
         self.shuffle(d, a, lane);
     }
 
@@ -213,7 +214,7 @@ impl Quads<'_> {
 
     /// Divides the coordinates of a cube by the largest magnitude.
     fn project(&mut self, first: u16) {
-        let (largest, words) = (self.reg(SCRATCH), [0, 1, 2].map(|n| self.reg(first + n)));
+        let (largest, words) = (self.reg(SCRATCH), [0, 1, 2].each(|n| self.reg(first + n)));
         for (a, b) in [(words[0], words[1]), (words[2], largest)] {
             let args =
                 [(Role::D, largest), (Role::A, a.absolute()), (Role::B, b.absolute()), (Role::Pp, Operand::never())];
@@ -227,7 +228,7 @@ impl Quads<'_> {
         let data = self.code.f[self.read].mods;
         let mut mods = vec![(Mod::BindlessB, value::bindless_b::B), (Mod::Ndv, value::ndv::NDV)];
         let kinds = [Mod::Texdim, Mod::TexOffset, Mod::Dc, Mod::TexHalf];
-        mods.extend(kinds.map(|kind| (kind, data.get(kind))));
+        mods.extend(kinds.each(|kind| (kind, data.get(kind))));
         let all = self.words + 1 + u16::from(self.more);
         let (a, b) = if all <= MOST_SPREAD {
             mods.push((Mod::Scr, value::scr::SCR));

@@ -9,6 +9,7 @@
 //! the remainder is on the right side of it.
 
 use super::fdiv::SIGN;
+use crate::arrays::Each;
 use crate::ori::build::float::{EXPONENT, ONE_HIGH};
 use crate::ori::mods::*;
 use crate::ori::{Code, Operand};
@@ -65,13 +66,13 @@ impl Code {
         // Their product is above the greatest power of two.
         let below = self.imm(-1i32 as u32);
         let over = self.isetp_with(&[LT, AND], exponent, below, Operand::always());
-        let [half, two, eight] = [HALF, TWO, EIGHT].map(|factor| self.imm(factor));
+        let [half, two, eight] = [HALF, TWO, EIGHT].each(|factor| self.imm(factor));
         let (usual, first) = (self.temp(), self.temp());
         let half = self.in_reg(half);
         self.select(usual, half, two, large);
         self.select(first, usual, eight, over.inverted());
         // Twice, or half, is in the first factor.
-        let [more, less] = [GREATEST + 1, GREATEST - 1].map(|field| self.imm(field));
+        let [more, less] = [GREATEST + 1, GREATEST - 1].each(|field| self.imm(field));
         let (base, field, bounded, most) = (self.temp(), self.temp(), self.temp(), self.imm(GREATEST));
         let more = self.in_reg(more);
         self.select(base, more, less, large);
@@ -79,7 +80,7 @@ impl Code {
         self.select(bounded, field, most, over.inverted());
         let (second, place) = (self.temp(), self.imm(20));
         self.shf(&SHF_L, second, bounded, place, Operand::zero());
-        let [first, second] = [first, second].map(|high| self.pair_of([Operand::zero(), high]));
+        let [first, second] = [first, second].each(|high| self.pair_of([Operand::zero(), high]));
         let scaled = self.dmul(None, q, first);
         self.dmul(rounding, scaled, second)
     }

@@ -18,10 +18,11 @@ use crate::ori::mods::*;
 use crate::ori::watched::{Part, Watched, WatchedRegister};
 use crate::ori::{Block, Code, Convention, File, Function, InstId, Operand, VReg};
 use crate::ptx::ast;
+use crate::sorted::SortedMap;
 use crate::tables::{Feature, GenerationInfo, Op, Role, Target};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Why an instruction cannot be lowered.
 pub(crate) enum Refusal {
@@ -65,9 +66,9 @@ pub(super) struct Builder<'a> {
     pub elected: Elected,
     pub alone: bool,
     /// The registers that always have one value.
-    pub known: BTreeMap<ast::RegId, u64>,
+    pub known: SortedMap<ast::RegId, u64>,
     /// Registers that have one of a few constant values wherever they are read.
-    pub choices: BTreeMap<ast::RegId, Vec<u64>>,
+    pub choices: SortedMap<ast::RegId, Vec<u64>>,
     /// Whether any PTX register of the function has 128 bits.
     pub has_quads: bool,
     /// Instructions that compute the shared values of the function; `finish` puts them in front of

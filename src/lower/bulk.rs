@@ -7,6 +7,7 @@
 //! Source: ptxas 13.0.88 output for each form.
 
 use super::builder::{Builder, Lowered, Refusal};
+use crate::arrays::Each;
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
@@ -164,7 +165,7 @@ impl Builder<'_> {
         own: impl FnOnce(&mut Self) -> Lowered,
         call: impl FnOnce(&mut Self),
     ) -> Lowered {
-        let [here, there, end] = [(); 3].map(|()| self.f.new_block());
+        let [here, there, end] = [(); 3].each(|()| self.f.new_block());
         let guard = self.skip_unless_guarded(end);
         let is_own = match alone {
             Alone::At(to) => self.is_in_own_block(to),
@@ -229,11 +230,11 @@ impl Builder<'_> {
     pub fn clear_in_bulk(&mut self, inst: &ast::Instruction) -> Lowered {
         let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
         let bytes = self.source_words(&inst.operands[1], ScalarType::B64)?;
-        let units = match bytes.map(|word| self.constant(word)) {
+        let units = match bytes.each(|word| self.constant(word)) {
             [Some(low), Some(high)] => self.imm(((high << 32 | low) >> CLEARED) as u32),
             _ => {
                 let (units, amount) = (self.temp(), self.imm(CLEARED));
-                let [low, high] = bytes.map(|word| self.in_reg_unless_zero(word));
+                let [low, high] = bytes.each(|word| self.in_reg_unless_zero(word));
                 self.shf(&SHF_R_U64, units, low, amount, high);
                 units
             }

@@ -7,6 +7,7 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::memory::load_store::elements;
+use crate::arrays::Each;
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
@@ -20,7 +21,7 @@ const ANSWER: [u16; 2] = [10, 11];
 impl Builder<'_> {
     /// `barrier.cluster.arrive`
     pub fn arrive_in_cluster(&mut self, inst: &ast::Instruction) -> Lowered {
-        let [arrive, end] = [(); 2].map(|()| self.f.new_block());
+        let [arrive, end] = [(); 2].each(|()| self.f.new_block());
         let guard = self.skip_unless_guarded(end);
         if self.layout.launch.explicit_cluster {
             self.enter(arrive);
@@ -45,7 +46,7 @@ impl Builder<'_> {
         if self.layout.launch.explicit_cluster {
             self.wait_together();
         } else {
-            let [wait, alone] = [(); 2].map(|()| self.f.new_block());
+            let [wait, alone] = [(); 2].each(|()| self.f.new_block());
             let explicit = self.special_source(SpecialRegister::IsExplicitCluster)?;
             self.branch_if(explicit.inverted(), alone, wait);
             self.wait_together();

@@ -2,11 +2,11 @@
 //! write them, and which have one value wherever they are read.
 
 use crate::ptx::ast::{Address, AddressBase, Constant, Instruction, Operand, OperandKind, RegId, Statement};
+use crate::sorted::SortedMap;
 use crate::tables::ptx::{Op, SpecialRegister};
-use std::collections::BTreeMap;
 
 /// The registers that one `mov` writes, whatever the guard of what reads them, and its constant.
-pub fn constants(body: &[Statement]) -> BTreeMap<RegId, u64> {
+pub fn constants(body: &[Statement]) -> SortedMap<RegId, u64> {
     written_once(body, |inst| match inst.operands.as_slice() {
         [to, from] if inst.op == Op::Mov => Some((register(to)?, literal(from)?)),
         _ => None,
@@ -19,12 +19,12 @@ const MOST: usize = 4;
 
 /// The registers that one `selp` writes, of constants or of such registers, and all constants that
 /// they may have.
-pub fn choices(body: &[Statement]) -> BTreeMap<RegId, Vec<u64>> {
+pub fn choices(body: &[Statement]) -> SortedMap<RegId, Vec<u64>> {
     let selects = written_once(body, |inst| match inst.operands.as_slice() {
         [to, first, second, _] if inst.op == Op::Selp => Some((register(to)?, [first.clone(), second.clone()])),
         _ => None,
     });
-    let mut known: BTreeMap<RegId, Vec<u64>> = BTreeMap::new();
+    let mut known: SortedMap<RegId, Vec<u64>> = SortedMap::new();
     for _ in 0..ROUNDS {
         let before = known.len();
         for (to, sources) in &selects {
@@ -65,13 +65,13 @@ fn literal(operand: &Operand) -> Option<u64> {
 }
 
 /// The registers that one unguarded instruction writes, of which `value` knows something.
-fn written_once<T>(body: &[Statement], value: impl Fn(&Instruction) -> Option<(RegId, T)>) -> BTreeMap<RegId, T> {
+fn written_once<T>(body: &[Statement], value: impl Fn(&Instruction) -> Option<(RegId, T)>) -> SortedMap<RegId, T> {
     let unguarded = instructions(body).filter(|inst| inst.guard.is_none());
-    let mut known: BTreeMap<RegId, T> = unguarded.filter_map(value).collect();
+    let mut known: SortedMap<RegId, T> = unguarded.filter_map(value).collect();
     if known.is_empty() {
         return known;
     }
-    let mut writes: BTreeMap<RegId, u32> = BTreeMap::new();
+    let mut writes: SortedMap<RegId, u32> = SortedMap::new();
     for inst in instructions(body) {
         written(inst, &mut |reg| {
             if known.contains_key(&reg) {

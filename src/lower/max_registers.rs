@@ -6,6 +6,7 @@
 
 use super::builder::{Builder, Lowered, Refusal};
 use super::wgmma::named;
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_AND_3;
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
@@ -51,7 +52,7 @@ impl Builder<'_> {
 
     /// Asks for registers until the block has enough of them.
     fn take_registers(&mut self, count: u64) {
-        let [again, done] = [(); 2].map(|()| self.f.new_block());
+        let [again, done] = [(); 2].each(|()| self.f.new_block());
         self.enter(again);
         let taken = Operand::reg(self.f.new_reg(File::UP));
         self.change_registers(count, Some(taken));

@@ -10,6 +10,7 @@
 use super::builder::{Builder, Lowered, Refusal};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
+use crate::arrays::Each;
 use crate::ori::mods::*;
 use crate::ori::{Block, File, InstId, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind};
@@ -133,7 +134,7 @@ impl Builder<'_> {
                 true => [left(FULL) << LOW_SHIFT, left(FULL) << HIGH_SHIFT],
                 false => [left(LOW_FULL), left(HIGH_FULL)],
             };
-            return words.map(|word| self.imm(word));
+            return words.each(|word| self.imm(word));
         }
         let less = |b: &mut Self, full: u32| {
             let (word, full) = (b.temp(), b.imm(full));
@@ -144,7 +145,7 @@ impl Builder<'_> {
             return [less(self, LOW_FULL), less(self, HIGH_FULL)];
         }
         let left = less(self, FULL);
-        [LOW_SHIFT, HIGH_SHIFT].map(|shift| {
+        [LOW_SHIFT, HIGH_SHIFT].each(|shift| {
             let (word, amount) = (self.temp(), self.imm(shift));
             self.shf(&SHF_L, word, left, amount, Operand::zero());
             word
@@ -237,7 +238,7 @@ impl Builder<'_> {
         choose: impl FnOnce(&mut Self) -> (Operand, T),
         f: impl FnOnce(&mut Self, T) -> Lowered,
     ) -> Lowered {
-        let [turn, own, next, end] = [(); 4].map(|()| self.f.new_block());
+        let [turn, own, next, end] = [(); 4].each(|()| self.f.new_block());
         let guard = self.skip_to(Some(end));
         self.enter(turn);
         let (chosen, value) = choose(self);

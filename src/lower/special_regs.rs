@@ -4,6 +4,7 @@
 //! refused.
 
 use super::builder::{Builder, Lowered, Refusal};
+use crate::arrays::Each;
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::tables::memory::{SpecialFrom, SpecialHome};
@@ -24,7 +25,7 @@ impl Builder<'_> {
     /// The nibble of this processor in a table of the driver: a byte of bank 0 for each pair.
     fn locality_bits(&mut self, sr: &str, at: u32) -> Operand {
         let place = self.numbered(Op::S2R, sr);
-        let [index, byte, amount, nibble] = [(); 4].map(|()| self.temp());
+        let [index, byte, amount, nibble] = [(); 4].each(|()| self.temp());
         let field = |b: &mut Self, d: Operand, from: u32, mask: u32| {
             let (shifted, from, mask) = (b.temp(), b.imm(from), b.imm(mask));
             b.shf(&SHF_R_U32_HI, shifted, Operand::zero(), from, place);
@@ -54,7 +55,7 @@ impl Builder<'_> {
             }
             SpecialFrom::Word => self.bank_word(Operand::NULL, home.at),
             SpecialFrom::Pair => {
-                let words = [home.at, home.at + 4].map(|at| self.bank_word(Operand::NULL, at));
+                let words = [home.at, home.at + 4].each(|at| self.bank_word(Operand::NULL, at));
                 self.pair_of(words)
             }
             SpecialFrom::Cga => self.cluster_word(home.at),

@@ -10,6 +10,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::{Alone, is_wide, l2_action, later, operation, several};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::{Order, map_scope};
+use crate::arrays::Each;
 use crate::ori::Operand;
 use crate::ori::build::int::LUT_INSERT;
 use crate::ori::mods::*;
@@ -184,7 +185,7 @@ impl Builder<'_> {
     /// Halves or bytes of two words beside each other.
     fn halves(&mut self, selector: u32, low: Operand, high: Operand) -> Operand {
         let (both, selector) = (self.temp(), self.imm(selector));
-        let [low, high] = [low, high].map(|word| self.in_reg_unless_zero(word));
+        let [low, high] = [low, high].each(|word| self.in_reg_unless_zero(word));
         let args = [(Role::D, both), (Role::A, low), (Role::B, selector), (Role::C, high)];
         self.put(Op::PRMT, &[], &args);
         both
@@ -354,7 +355,7 @@ impl Builder<'_> {
     /// The word of a value of two from a bit on.
     fn shifted_down(&mut self, words: [Operand; 2], bit: u32) -> Operand {
         let (word, amount) = (self.temp(), self.imm(bit % 32));
-        let [low, high] = words.map(|word| self.in_reg_unless_zero(word));
+        let [low, high] = words.each(|word| self.in_reg_unless_zero(word));
         match bit < 32 {
             true => self.shf(&SHF_R_U64, word, low, amount, high),
             false => self.shf(&SHF_R_U32_HI, word, Operand::zero(), amount, high),

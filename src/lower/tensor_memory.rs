@@ -8,6 +8,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
 use super::wgmma::named;
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_AND_3;
 use crate::ori::mods::*;
 use crate::ori::{File, InstId, Operand};
@@ -61,7 +62,7 @@ impl Builder<'_> {
         }
         self.one_for_all(|b| {
             let Request { to, count, chosen, never } = b.allocation_request(inst)?;
-            let [late, open, end] = [(); 3].map(|()| b.f.new_block());
+            let [late, open, end] = [(); 3].each(|()| b.f.new_block());
             b.branch_if(never, late, open);
             let (units, ones) = b.column_units(count);
             let unit = b.find_units(units, inst);
@@ -145,7 +146,7 @@ impl Builder<'_> {
             b.shf(&SHF_L, all, ones, unit, Operand::zero());
             let one = b.in_reg(one);
             b.shf(&SHF_L, first, one, unit, Operand::zero());
-            let [wrong, end] = [(); 2].map(|()| b.f.new_block());
+            let [wrong, end] = [(); 2].each(|()| b.f.new_block());
             for (at, bits) in [(UNITS, all), (FIRSTS, first)] {
                 let (held, lacks, right) = (b.kept(at, SIZE_32)?, b.temp_pred(), b.f.new_block());
                 let there = b.temp();
@@ -240,7 +241,7 @@ impl Builder<'_> {
     /// Allocates units, in one block or in two, waiting until there are so many side by side;
     /// returns the first. All of them together need not be a power of two.
     pub(super) fn find_units(&mut self, units: Operand, inst: &ast::Instruction) -> Operand {
-        let [turn, again, done] = [(); 3].map(|()| self.f.new_block());
+        let [turn, again, done] = [(); 3].each(|()| self.f.new_block());
         self.enter(turn);
         let (board, left) = (self.literal(0), self.literal(BEFORE_ALLOCATION));
         self.put(Op::DEPBAR, &[LE_COUNT], &[(Role::Sb, board), (Role::N, left)]);

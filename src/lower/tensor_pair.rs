@@ -8,6 +8,7 @@
 use super::builder::{Builder, Lowered};
 use super::memory::address::{Place, Window};
 use super::tensor_memory::Request;
+use crate::arrays::Each;
 use crate::ori::Operand;
 use crate::ori::mods::*;
 use crate::ptx::ast;
@@ -29,7 +30,7 @@ impl Builder<'_> {
     pub(super) fn allocate_in_pair(&mut self, inst: &ast::Instruction) -> Lowered {
         self.one_for_all(|b| {
             let Request { to, count, chosen, never } = b.allocation_request(inst)?;
-            let [late, open, own, even, odd, end] = [(); 6].map(|()| b.f.new_block());
+            let [late, open, own, even, odd, end] = [(); 6].each(|()| b.f.new_block());
             b.branch_if(never, late, open);
             let (units, ones) = b.column_units(count);
             let (rank, low, peer, one) = (b.temp(), b.temp(), b.temp(), b.imm(1));
@@ -98,7 +99,7 @@ impl Builder<'_> {
         let parity = self.kept(PARITY, SIZE_32)?;
         let (phase, shift) = (self.temp(), self.imm(31));
         self.shf(&SHF_L, phase, parity, shift, Operand::zero());
-        let [turn, done] = [(); 2].map(|()| self.f.new_block());
+        let [turn, done] = [(); 2].each(|()| self.f.new_block());
         self.enter(turn);
         let (base, at, over) = (self.partition()?, self.literal(BARRIER), self.temp_pred());
         let args = [(Role::Pu, over), (Role::A, base), (Role::Off, at), (Role::B, phase)];

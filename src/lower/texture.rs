@@ -9,6 +9,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::{later, later_with};
 use super::image_call::is_of_volume;
 use super::texture_handle::Handle;
+use crate::arrays::Each;
 use crate::ori::Operand;
 use crate::ori::build::int::LUT_INSERT;
 use crate::ori::mods::*;
@@ -295,7 +296,7 @@ impl Builder<'_> {
 
     /// Derivatives by x and by y of each coordinate.
     fn gradients(&mut self, inst: &ast::Instruction, shape: Geometry) -> Lowered<Vec<Operand>> {
-        let [by_x, by_y] = [2, 3].map(|at| elements(&inst.operands[at]));
+        let [by_x, by_y] = [2, 3].each(|at| elements(&inst.operands[at]));
         let mut words = Vec::new();
         for pair in by_x.iter().zip(by_y) {
             for part in [pair.0, pair.1] {

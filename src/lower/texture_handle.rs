@@ -10,6 +10,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::later_with;
 use super::memory::address::Window;
 use super::texture_query::{SAMPLER_BIT, SURFACE_BIT, TEXTURE_BIT};
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_OR;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand};
@@ -124,10 +125,10 @@ impl Builder<'_> {
             return Ok(Handle::Kept(kept));
         }
         let (AddressBase::Register(texture), OperandKind::Register(sampler)) = (address.base, sampler) else {
-            let [texture, sampler] = known.map(|at| self.word_at(at.unwrap_or_default()));
+            let [texture, sampler] = known.each(|at| self.word_at(at.unwrap_or_default()));
             return Ok(Handle::Pair(texture, sampler));
         };
-        let [texture, sampler] = [texture, sampler.register].map(|register| {
+        let [texture, sampler] = [texture, sampler.register].each(|register| {
             let whole = self.register(register)[0];
             self.words(whole)[0]
         });

@@ -6,6 +6,7 @@
 //! may execute together.
 
 use super::builder::{Builder, Lowered, Refusal};
+use crate::arrays::Each;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast;
@@ -151,7 +152,7 @@ impl Builder<'_> {
     pub fn match_lanes(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         let (d, p) = self.dest_and_pred(&inst.operands[0])?;
-        let words = self.source_words(&inst.operands[1], ty)?.map(|word| self.in_reg(word));
+        let words = self.source_words(&inst.operands[1], ty)?.each(|word| self.in_reg(word));
         let mask = self.member_mask(&inst.operands[2])?;
         let all = inst.mods.match_mode != Some(MatchMode::Any);
         if all && self.is_full(mask) {
@@ -192,7 +193,7 @@ impl Builder<'_> {
         if let [word] = words {
             return one(self, d, if asks { p } else { Operand::NULL }, *word);
         }
-        let [low, high] = [words[0], words[1]].map(|word| {
+        let [low, high] = [words[0], words[1]].each(|word| {
             let same = self.temp();
             one(self, same, Operand::NULL, word);
             same
@@ -252,11 +253,11 @@ impl Builder<'_> {
     /// A reduction over a mask that may differ between lanes: those with the mask of the lowest
     /// lane go first, the others come again.
     fn reduce_by_mask(&mut self, opcode: Op, mods: &[M], d: Operand, a: Operand, mask: Operand) {
-        let [again, own, turned, done] = [(); 4].map(|()| self.f.new_block());
+        let [again, own, turned, done] = [(); 4].each(|()| self.f.new_block());
         let guard = self.skip_unless_guarded(done);
         let mask = self.in_reg(mask);
         self.enter(again);
-        let [active, lowest] = [(); 2].map(|()| self.temp());
+        let [active, lowest] = [(); 2].each(|()| self.temp());
         self.vote_any(active, Operand::always());
         let (lane, clamp) = (self.lowest_lane(active), self.literal(31));
         self.put(Op::SHFL, &[SHFL_IDX], &[(Role::D, lowest), (Role::A, mask), (Role::B, lane), (Role::C, clamp)]);
@@ -293,7 +294,7 @@ impl Builder<'_> {
             self.put(Op::MOV, &[], &[(Role::D, d), (Role::A, Operand::reg(lane))]);
             return Ok(());
         }
-        let [active, present, own] = [(); 3].map(|()| self.temp());
+        let [active, present, own] = [(); 3].each(|()| self.temp());
         self.vote_any(active, Operand::always());
         self.and(present, active, mask);
         let lane = self.lowest_lane(present);

@@ -6,12 +6,13 @@
 //! B last.
 
 use super::builder::{Builder, Lowered, Refusal};
+use crate::arrays::Each;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand, VReg};
 use crate::ptx::ast;
+use crate::sorted::SortedSet;
 use crate::tables::ptx::{Op as PtxOp, ScalarType};
 use crate::tables::{Mod, Op, Role, value};
-use std::collections::BTreeSet;
 
 /// Groups that WARPGROUP.DEPBAR can leave under way.
 const MAX_GROUPS: u64 = 7;
@@ -27,7 +28,7 @@ pub fn named(kind: Mod, text: &str) -> Option<M> {
 /// The registers of words, where all are registers and none stands there twice.
 fn distinct(words: &[Operand]) -> Option<Vec<VReg>> {
     let regs: Vec<VReg> = words.iter().map(|word| word.as_reg()).collect::<Option<_>>()?;
-    let different = regs.iter().collect::<BTreeSet<_>>().len() == regs.len();
+    let different = regs.iter().collect::<SortedSet<_>>().len() == regs.len();
     different.then_some(regs)
 }
 
@@ -176,7 +177,7 @@ impl Builder<'_> {
     fn descriptors(&mut self, first: Option<[Operand; 2]>, second: [Operand; 2]) -> Operand {
         let vector = self.f.new_vector(File::UR, 4);
         let regs = self.f.vector_regs(vector).to_vec();
-        let words = first.map_or([None; 2], |words| words.map(Some)).into_iter().chain(second.map(Some));
+        let words = first.map_or([None; 2], |words| words.each(Some)).into_iter().chain(second.each(Some));
         for (reg, word) in regs.into_iter().zip(words) {
             let d = (Role::D, Operand::reg(reg));
             match word {

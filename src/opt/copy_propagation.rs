@@ -7,11 +7,11 @@
 use crate::analysis::PassCx;
 use crate::opt::combine::as_input;
 use crate::ori::{Function, InstId, Operand, VReg, table};
+use crate::sorted::SortedMap;
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -44,7 +44,7 @@ fn predicates(function: &mut Function, encodes: fn(&Function, InstId) -> bool) -
     let watched = |reg| function.watched().is_some_and(|watched| watched.parts[reg].is_some());
     let insts = function.layout().iter().flat_map(|block| &function[*block]);
     let found = insts.filter_map(|inst| as_input(function, *inst)).filter(|(d, _)| !watched(*d));
-    let known: BTreeMap<VReg, Operand> = found.collect();
+    let known: SortedMap<VReg, Operand> = found.collect();
     if known.is_empty() {
         return false;
     }

@@ -11,6 +11,7 @@
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::DefUse;
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_AND;
 use crate::ori::mods::*;
 use crate::ori::{Code, Function, InstId, Operand};
@@ -104,7 +105,7 @@ impl Code {
     /// Rewrites a division.
     fn divide_by(&mut self, inst: InstId, division: Division) {
         self.line = self.f[inst].line;
-        let [d, a] = [Role::D, Role::A].map(|role| self.f.arg(inst, role));
+        let [d, a] = [Role::D, Role::A].each(|role| self.f.arg(inst, role));
         if division.bits == 64 {
             return self.divide_long_by(d, a, division);
         }
@@ -160,7 +161,7 @@ impl Code {
             // added with both halved, so that no bit is lost.
             let shift = 32 - by.leading_zeros();
             let m = (1u128 << (32 + shift)).div_ceil(by.into()) - (1 << 32);
-            let [rest, half, sum] = [(); 3].map(|()| self.temp());
+            let [rest, half, sum] = [(); 3].each(|()| self.temp());
             self.high_by(high, U32, a, m as u32);
             self.add(rest, a, high.negated());
             self.shifted(half, &SHF_R_U32_HI, rest, 1);
@@ -179,7 +180,7 @@ impl Code {
     fn signed_by(&mut self, d: Operand, a: Operand, division: Division) {
         // A magnitude that is no power of two has a 32-bit reciprocal for numbers below 2^31.
         let Some((m, shift)) = reciprocal(division.by as u32, 31) else { return };
-        let [mut high, shifted, sign, quotient] = [(); 4].map(|()| self.temp());
+        let [mut high, shifted, sign, quotient] = [(); 4].each(|()| self.temp());
         self.high_by(high, S32, a, m);
         if m >> 31 != 0 {
             // As a signed number the reciprocal is too small by 2^32.
@@ -199,7 +200,7 @@ impl Code {
         if places == 0 {
             return self.finish(d, a, a, division);
         }
-        let [sign, more, sum, quotient] = [(); 4].map(|()| self.temp());
+        let [sign, more, sum, quotient] = [(); 4].each(|()| self.temp());
         self.sign_word(sign, a);
         self.shifted(more, &SHF_R_U32_HI, sign, 32 - places);
         self.add(sum, a, more);
@@ -218,7 +219,7 @@ impl Code {
         let (to, from, places) = (self.words(d), self.words(a), division.by.trailing_zeros());
         let mask = division.by - 1;
         let low_bits = |code: &mut Code, d: [Operand; 2], a: [Operand; 2], mask: u64| {
-            let masks = [mask as u32, (mask >> 32) as u32].map(|word| code.imm(word));
+            let masks = [mask as u32, (mask >> 32) as u32].each(|word| code.imm(word));
             (0..2).for_each(|i| code.lop3(d[i], a[i], masks[i], Operand::zero(), LUT_AND));
         };
         let fresh = |code: &mut Code| code.temp_pair();

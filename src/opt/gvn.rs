@@ -11,6 +11,7 @@
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{is_free, is_pure, reads_kept};
+use crate::arrays::Each;
 use crate::opt::copy_propagation::{free_pair, rename};
 use crate::ori::cfg::Dominators;
 use crate::ori::commute::says_which;
@@ -176,7 +177,7 @@ fn unordered(function: &Function, inst: InstId) -> Option<[usize; 2]> {
     let mods = &function[inst].mods;
     let alike = mods.get(Mod::SwzA) == mods.get(Mod::SwzB);
     let swaps = op.has(Prop::Commutative) && alike && !says_which(function, inst);
-    let [a, b] = [Role::A, Role::B].map(|role| op.role_index(role));
+    let [a, b] = [Role::A, Role::B].each(|role| op.role_index(role));
     swaps.then_some([a?, b?])
 }
 

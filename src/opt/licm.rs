@@ -19,10 +19,10 @@ use crate::analysis::def_use::{is_free, is_pure};
 use crate::analysis::loops::{LoopId, Loops};
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
+use crate::sorted::SortedMap;
 use crate::tables::{Family, Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 
 /// Maximum number of instructions that move with one operation.
 const MOST_NEEDED: usize = 16;
@@ -179,8 +179,8 @@ impl Hoister<'_> {
     }
 
     /// Removes the moving instructions from their blocks: by loop, each after its sources.
-    fn moved(&self, function: &mut Function, cfg: &Cfg) -> BTreeMap<LoopId, Vec<InstId>> {
-        let mut moved: BTreeMap<LoopId, Vec<InstId>> = BTreeMap::new();
+    fn moved(&self, function: &mut Function, cfg: &Cfg) -> SortedMap<LoopId, Vec<InstId>> {
+        let mut moved: SortedMap<LoopId, Vec<InstId>> = SortedMap::new();
         for block in &cfg.rpo {
             for inst in std::mem::take(&mut function[*block]) {
                 match self.target[inst] {

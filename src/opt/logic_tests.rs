@@ -9,11 +9,12 @@
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
+use crate::arrays::Each;
 use crate::ori::{Block, Convention, File, Function, InstId, Operand, VReg, table};
+use crate::sorted::SortedSet;
 use crate::tables::ori::Direction;
 use crate::tables::{Mod, Op, Role, value};
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeSet;
 
 /// Most instructions from the operation to its test.
 const NEAR: usize = 8;
@@ -51,7 +52,7 @@ pub fn run(cx: &mut PassCx) {
     }
     tests.retain(|test| !test.zero || turned[test.result]);
     tests.iter().for_each(|test| join(function, test));
-    let gone: BTreeSet<InstId> = tests.iter().map(|test| test.gone).collect();
+    let gone: SortedSet<InstId> = tests.iter().map(|test| test.gone).collect();
     if !gone.is_empty() {
         for block in function.layout().to_vec() {
             function[block].retain(|inst| !gone.contains(inst));
@@ -143,7 +144,7 @@ fn join(function: &mut Function, test: &Test) {
     let (other, all) = (of(test.compare, Role::Pp), function[test.compare].mods.get(Mod::Bool) == value::bool::AND);
     let joined = !other.is_null() && other != Operand::always();
     let mut args = vec![(Role::Pu, Operand::reg(test.result)), (Role::D, Operand::zero())];
-    args.extend([Role::A, Role::B, Role::C, Role::Lut].map(|role| (role, of(test.logic, role))));
+    args.extend([Role::A, Role::B, Role::C, Role::Lut].each(|role| (role, of(test.logic, role))));
     args.push((Role::Pp, if joined { other } else { Operand::never() }));
     let stays = if test.gone == test.logic { test.compare } else { test.logic };
     rewrite(function, stays, Op::LOP3, &args);

@@ -8,6 +8,7 @@
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::Fits;
+use crate::arrays::Each;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand};
 use crate::tables::throughput::{Pipe, Throughput};
 use crate::tables::{Mods, Op, Role};
@@ -72,7 +73,7 @@ fn becomes_product(function: &mut Function, inst: InstId, fits: Fits) -> bool {
 
 /// The operands of the product that does what an instruction does.
 fn product(function: &mut Function, inst: InstId) -> Option<[(Role, Operand); 4]> {
-    let [d, first, second] = [Role::D, Role::A, Role::B].map(|role| function.arg(inst, role));
+    let [d, first, second] = [Role::D, Role::A, Role::B].each(|role| function.arg(inst, role));
     let d = d.as_reg().filter(|reg| function[*reg].file == File::R)?;
     let (a, b, c) = match function[inst].op {
         Op::MOV if first == first.plain() => (Operand::zero(), Operand::zero(), first),

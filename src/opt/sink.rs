@@ -18,10 +18,10 @@ use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::list_table::ListTable;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, Kind, VReg, table};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Prop, Tunable};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -34,7 +34,7 @@ pub fn run(cx: &mut PassCx) {
         let lives = &live.live[**block];
         lives.len() > many && lives.iter().filter(is_general).count() > many
     };
-    let crowded: BTreeSet<Block> = cfg.rpo.iter().filter(is_crowded).copied().collect();
+    let crowded: SortedSet<Block> = cfg.rpo.iter().filter(is_crowded).copied().collect();
     if loops.all.is_empty() && crowded.is_empty() {
         cx.unchanged = true;
         return;
@@ -42,7 +42,7 @@ pub fn run(cx: &mut PassCx) {
     let readers = readers(function, &cfg);
     let mut sinker =
         Sinker { readers, place: table(function.insts().len()), loops: &loops, dominators: &dominators, live, crowded };
-    let mut moves: BTreeMap<Block, Vec<InstId>> = BTreeMap::new();
+    let mut moves: SortedMap<Block, Vec<InstId>> = SortedMap::new();
     for block in cfg.rpo.iter().rev() {
         for inst in function[*block].iter().rev() {
             if let Some(to) = sinker.target(function, *block, *inst) {
@@ -94,7 +94,7 @@ struct Sinker<'a> {
     dominators: &'a Dominators,
     live: Liveness,
     /// Blocks at whose start more registers live than the tunable `crowded` says.
-    crowded: BTreeSet<Block>,
+    crowded: SortedSet<Block>,
 }
 
 impl Sinker<'_> {

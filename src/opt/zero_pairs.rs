@@ -5,9 +5,9 @@
 
 use crate::analysis::PassCx;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::encoding::sr;
 use crate::tables::{Op, Prop, Role};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -19,9 +19,9 @@ pub fn run(cx: &mut PassCx) {
 
 fn join(function: &mut Function, block: Block) {
     // The zeros that nothing has read since: place in the block by number of the register.
-    let mut open: BTreeMap<u16, (usize, VReg)> = BTreeMap::new();
+    let mut open: SortedMap<u16, (usize, VReg)> = SortedMap::new();
     let mut insts = function[block].clone();
-    let mut gone = BTreeSet::new();
+    let mut gone = SortedSet::new();
     for (at, place) in insts.iter_mut().enumerate() {
         let inst = *place;
         let data = &function[inst];

@@ -4,9 +4,9 @@
 use super::bank_constants::BankConstants;
 use super::function::{Convention, Rolled};
 use super::shader_constants::ShaderConstants;
+use crate::sorted::SortedMap;
 use crate::tables::Tuning;
 use crate::tables::registers::Changes;
-use std::collections::BTreeMap;
 
 /// What is known of a function beside its code.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub struct Attributes {
     /// Whether its callers know what it changes, so that it saves no registers.
     pub private: bool,
     /// The private functions that it calls, and what they change.
-    pub private_callees: BTreeMap<String, Changes>,
+    pub private_callees: SortedMap<String, Changes>,
     /// Bytes of local memory that lowering laid out, from the stack pointer up: outgoing arguments,
     /// then variables.
     pub local_bytes: u32,
@@ -65,7 +65,7 @@ impl Default for Attributes {
             slow_paths: false,
             convention: Convention::Kernel,
             private: false,
-            private_callees: BTreeMap::new(),
+            private_callees: SortedMap::new(),
             local_bytes: 0,
             frame_bytes: 0,
             below_stack: 0,

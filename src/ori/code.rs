@@ -7,6 +7,7 @@
 
 use super::mods::M;
 use super::{Block, File, Function, InstId, Kind, Operand};
+use crate::arrays::Each;
 use crate::tables::{Feature, Op, Prop, Role};
 use cranelift_entity::EntityRef;
 
@@ -244,7 +245,7 @@ impl Code {
     /// Emits the rare path for `p` true and the common path for `p` false, which join behind both.
     /// The rare path is laid out behind everything else.
     pub fn either(&mut self, p: Operand, seldom: impl FnOnce(&mut Code), often: impl FnOnce(&mut Code)) {
-        let [yes, no, done] = [(); 3].map(|()| self.f.new_block());
+        let [yes, no, done] = [(); 3].each(|()| self.f.new_block());
         self.branch_if(p, yes, no);
         often(self);
         self.enter_after(done, yes);

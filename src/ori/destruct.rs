@@ -7,10 +7,10 @@
 use super::cfg::Cfg;
 use super::function::{Block, Function, InstId, VReg};
 use super::operand::{Kind, Operand};
+use crate::sorted::SortedSet;
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeSet;
 
 /// Converts a function out of SSA form.
 pub fn destruct(function: &mut Function) {
@@ -173,8 +173,8 @@ pub fn parallel_copy(function: &mut Function, pairs: &[(VReg, VReg)]) -> Vec<Ins
     let writer = |reg: VReg| writers.binary_search_by_key(&reg, |w| w.0).ok().map(|at| writers[at].1);
     let mut readers = vec![0u32; pending.len()];
     pending.iter().filter_map(|(_, s)| writer(*s)).for_each(|i| readers[i] += 1);
-    let mut ready: BTreeSet<usize> = (0..pending.len()).filter(|i| readers[*i] == 0).collect();
-    let mut open: BTreeSet<usize> = (0..pending.len()).collect();
+    let mut ready: SortedSet<usize> = (0..pending.len()).filter(|i| readers[*i] == 0).collect();
+    let mut open: SortedSet<usize> = (0..pending.len()).collect();
     while let Some(first) = open.first().copied() {
         if let Some(i) = ready.pop_first() {
             let (dst, src) = pending[i];

@@ -1,9 +1,9 @@
 //! The instructions that change the number of registers of a warp (`setmaxnreg`).
 
 use super::{Block, Function, InstId};
+use crate::sorted::SortedMap;
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeMap;
 
 /// An instruction that changes the number of registers.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ pub fn groups(function: &Function) -> Vec<(u32, Vec<Block>)> {
     let all = function.attributes().max_registers.map_or(all, |most| most.min(all));
     let Some(entry) = function.attributes().entry_registers else { return vec![(all, function.layout().to_vec())] };
     let starts = at_starts(function, entry);
-    let mut groups: BTreeMap<u32, Vec<Block>> = BTreeMap::new();
+    let mut groups: SortedMap<u32, Vec<Block>> = SortedMap::new();
     for block in function.layout() {
         let changes = function[*block].iter().filter_map(|inst| Change::of(function, *inst));
         let least = changes.map(|change| change.count).chain(starts[*block]).min().unwrap_or(entry);

@@ -10,10 +10,10 @@ use super::emit::WORD;
 use crate::ori::cfg::Cfg;
 use crate::ori::watched::{Part, Watched};
 use crate::ori::{Block, File, Function, InstId, Operand};
+use crate::sorted::SortedMap;
 use crate::tables::registers::kept_across_calls;
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeMap;
 
 /// One register of the text, or a part of it, in a physical register.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,18 +35,18 @@ pub struct Value {
 /// A physical register: predicate or general, and its number.
 type Place = (bool, u16);
 /// The parts that each physical register holds; no list is empty.
-type State = BTreeMap<Place, Vec<Part>>;
+type State = SortedMap<Place, Vec<Part>>;
 
 /// The values of a function with marks, by place and then by address.
 pub fn values(function: &Function, starts: &SecondaryMap<Block, u64>, end: u64, insts: &[(u64, InstId)]) -> Vec<Value> {
     let Some(watched) = function.watched() else { return Vec::new() };
     let entered = entered(function, watched);
     // Of blocks at one offset, all but the last are empty.
-    let first: BTreeMap<u64, Block> = function.layout().iter().map(|block| (starts[*block], *block)).collect();
-    let mut open: BTreeMap<(Place, Part), u64> = BTreeMap::new();
+    let first: SortedMap<u64, Block> = function.layout().iter().map(|block| (starts[*block], *block)).collect();
+    let mut open: SortedMap<(Place, Part), u64> = SortedMap::new();
     let mut found = Vec::new();
     let mut state = State::new();
-    let mut note = |state: &State, at: u64, open: &mut BTreeMap<(Place, Part), u64>| {
+    let mut note = |state: &State, at: u64, open: &mut SortedMap<(Place, Part), u64>| {
         let here = |(place, part): &(Place, Part)| state.get(place).is_some_and(|parts| parts.contains(part));
         let over: Vec<_> = open.keys().filter(|key| !here(key)).copied().collect();
         for key in over {

@@ -8,8 +8,9 @@ use super::ast::Module;
 use super::lexer::{Lexer, Tok, Token};
 use super::scope::Body;
 use crate::diag::{Diagnostic, Pos};
+use crate::sorted::SortedSet;
 use crate::tables::Target;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Lookahead behind the next token that is always available.
@@ -74,7 +75,7 @@ pub struct Parser<'a> {
     /// File, line and column of each `.loc` so far.
     pub locations: HashSet<(u32, u32, u32)>,
     /// Labels that name inlined functions.
-    pub inlined_names: BTreeSet<String>,
+    pub inlined_names: SortedSet<String>,
 }
 
 impl<'a> Parser<'a> {

@@ -9,8 +9,8 @@ use super::ast::{Label, LabelId, RegId, Register, SymbolId, Variable};
 use super::family::{Families, Member, Numbered, canonical, plain_number};
 use super::hash::NameMap;
 use crate::diag::Pos;
+use crate::sorted::SortedSet;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, packed_option::PackedOption};
-use std::collections::BTreeSet;
 
 /// What a name resolves to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ struct Scope<'a> {
     families: Families<'a>,
     labels: NameMap<&'a str, LabelId>,
     /// The names in order (`sorted`), and those not yet sorted (`fresh`).
-    sorted: BTreeSet<&'a str>,
+    sorted: SortedSet<&'a str>,
     fresh: Vec<&'a str>,
 }
 

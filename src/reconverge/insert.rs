@@ -15,10 +15,10 @@ use crate::analysis::regions::is_chosen_uniform;
 use crate::analysis::spin_loops::waits;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::{Block, File, Function, InstId, Operand};
+use crate::sorted::SortedMap;
 use crate::tables::registers::Callee;
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Runs the pass.
@@ -111,7 +111,7 @@ fn planned(cx: &mut PassCx) -> (Rc<Cfg>, Rc<Plan>) {
     loop {
         let (cfg, plan) = (cx.cfg(), cx.regions());
         let function = &mut *cx.function;
-        let mut missing: BTreeMap<Block, &[Block]> = BTreeMap::new();
+        let mut missing: SortedMap<Block, &[Block]> = SortedMap::new();
         for (block, from) in plan.groups.iter().flat_map(|g| &g.outside) {
             if from.len() != 1 || cfg.succs[from[0]].len() != 1 {
                 missing.entry(*block).or_insert(from);

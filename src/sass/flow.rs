@@ -9,8 +9,8 @@
 
 use crate::cubin::Function;
 use crate::sass::inst::{ArgKind, Inst, PT};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Mod, Op, Prop, Role};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes per instruction word.
 pub const WORD: u64 = 16;
@@ -49,7 +49,7 @@ impl Flow {
     /// Builds the graph of a section; an undecodable word falls through.
     pub fn new(function: &Function, insts: &[Option<Inst>]) -> Flow {
         let exits: Vec<Exits> = insts.iter().enumerate().map(|(at, inst)| exits(function, insts, at, inst)).collect();
-        let mut entries: BTreeSet<usize> = [0].into();
+        let mut entries: SortedSet<usize> = [0].into();
         entries.extend(function.labels.iter().map(|l| (l.offset / WORD) as usize).filter(|l| *l < insts.len()));
         let mut leaders = entries.clone();
         for (at, exit) in exits.iter().enumerate() {
@@ -59,8 +59,8 @@ impl Flow {
             }
         }
         let starts: Vec<usize> = leaders.into_iter().collect();
-        let number: BTreeMap<usize, usize> = starts.iter().enumerate().map(|(i, at)| (*at, i)).collect();
-        let called: BTreeSet<usize> = exits.iter().filter_map(|e| e.call).collect();
+        let number: SortedMap<usize, usize> = starts.iter().enumerate().map(|(i, at)| (*at, i)).collect();
+        let called: SortedSet<usize> = exits.iter().filter_map(|e| e.call).collect();
         let mut blocks: Vec<Block> = Vec::with_capacity(starts.len());
         for (i, start) in starts.iter().enumerate() {
             let end = starts.get(i + 1).copied().unwrap_or(insts.len());
@@ -84,8 +84,8 @@ impl Flow {
     }
 
     /// Adds an edge from each return of a called function to the instruction after each call of it.
-    fn return_edges(&mut self, exits: &[Exits], number: &BTreeMap<usize, usize>) {
-        let mut behind: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    fn return_edges(&mut self, exits: &[Exits], number: &SortedMap<usize, usize>) {
+        let mut behind: SortedMap<usize, Vec<usize>> = SortedMap::new();
         for (at, exit) in exits.iter().enumerate() {
             if let (Some(callee), Some(next)) = (exit.call, number.get(&(at + 1))) {
                 behind.entry(number[&callee]).or_default().push(*next);
@@ -99,7 +99,7 @@ impl Flow {
             }
         }
         for (callee, sites) in behind {
-            let mut seen = BTreeSet::from([callee]);
+            let mut seen = SortedSet::from([callee]);
             let mut work = vec![callee];
             while let Some(block) = work.pop() {
                 if exits.get(self.blocks[block].end.wrapping_sub(1)).is_some_and(|e| e.returns) {

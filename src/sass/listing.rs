@@ -12,9 +12,9 @@
 use super::decode::control;
 use super::{ArgKind, Ctrl, Inst, decode, encode, hidden, parse, text as inst_text};
 use crate::cubin::{Cubin, Function};
+use crate::sorted::SortedMap;
 use crate::tables::Target;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Bytes of a word.
@@ -30,7 +30,7 @@ struct File {
 struct Listed {
     name: String,
     /// Names by byte offset, including the function's own.
-    labels: BTreeMap<u64, String>,
+    labels: SortedMap<u64, String>,
     instructions: Vec<Line>,
 }
 
@@ -119,7 +119,7 @@ fn list_function(target: &Target, function: &Function, next: &mut usize) -> List
     let words: Vec<u128> = function.code.chunks(WORD as usize).map(word).collect();
     let decoded: Vec<_> = words.iter().map(|word| decode(target, *word)).collect();
     let labels = labels(function, &decoded, next);
-    let offsets: BTreeMap<&str, u64> = labels.iter().map(|(at, name)| (name.as_str(), *at)).collect();
+    let offsets: SortedMap<&str, u64> = labels.iter().map(|(at, name)| (name.as_str(), *at)).collect();
     let named = |at: u64| labels.get(&at).cloned();
     let address = |name: &str| offsets.get(name).copied();
     let line = |(i, (word, decoded)): (usize, (&u128, &Result<Inst, _>))| {
@@ -165,9 +165,9 @@ fn assemble(
 
 /// Names by byte offset: the function, the symbols inside it, and branch targets. A target outside
 /// the code or inside a word gets no name.
-fn labels<E>(function: &Function, decoded: &[Result<Inst, E>], next: &mut usize) -> BTreeMap<u64, String> {
+fn labels<E>(function: &Function, decoded: &[Result<Inst, E>], next: &mut usize) -> SortedMap<u64, String> {
     let end = decoded.len() as u64 * WORD;
-    let mut labels = BTreeMap::from([(0, function.name.clone())]);
+    let mut labels = SortedMap::from([(0, function.name.clone())]);
     labels.extend(function.labels.iter().map(|label| (label.offset, label.name.clone())));
     let mut targets = Vec::new();
     for (i, inst) in decoded.iter().enumerate() {

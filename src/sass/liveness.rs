@@ -11,10 +11,10 @@ use super::effects::{Access, Effects, Slot};
 use super::flow::{Block, Flow, leaves_under_guard};
 use super::inst::{Inst, PT, RZ, URZ};
 use crate::cubin::Function;
+use crate::sorted::SortedSet;
 use crate::tables::latency::RegFile;
 use crate::tables::registers::kept_across_calls;
 use crate::tables::{Op, Prop};
-use std::collections::BTreeSet;
 
 /// A register: file and number.
 pub type Register = (RegFile, u8);
@@ -241,7 +241,7 @@ impl Liveness {
         if !self.before[at].contains(register) && self.known[at].writes.contains(&place) {
             return vec![at];
         }
-        let mut found = BTreeSet::new();
+        let mut found = SortedSet::new();
         let first = self.flow.blocks.partition_point(|block| block.start <= at).saturating_sub(1);
         let mut seen = vec![false; self.flow.blocks.len()];
         let mut work = vec![(first, at)];
@@ -304,7 +304,7 @@ impl Known {
 /// The needed registers at the start of each block.
 fn needed(flow: &Flow, preds: &[Vec<usize>], insts: &[Option<Inst>], known: &[Known]) -> Vec<Needed> {
     let mut starts = vec![Needed::default(); flow.blocks.len()];
-    let mut work: BTreeSet<usize> = (0..flow.blocks.len()).collect();
+    let mut work: SortedSet<usize> = (0..flow.blocks.len()).collect();
     while let Some(number) = work.pop_last() {
         let block = &flow.blocks[number];
         let mut state = behind(block, flow, insts, &starts);
@@ -372,7 +372,7 @@ fn written(flow: &Flow, kernel: bool, known: &[Known]) -> Vec<RegisterSet> {
             arguments.clone().for_each(|at| start.insert(at));
         }
     }
-    let mut work: BTreeSet<usize> = (0..flow.blocks.len()).collect();
+    let mut work: SortedSet<usize> = (0..flow.blocks.len()).collect();
     while let Some(number) = work.pop_first() {
         let (block, mut set) = (&flow.blocks[number], starts[number]);
         known[block.start..block.end].iter().flat_map(|k| &k.writes).for_each(|at| set.insert(*at));

@@ -7,6 +7,7 @@
 //! these: the graph has no transitive edges of this kind.
 
 use crate::analysis::memory_dependence::Memory;
+use crate::arrays::Each;
 
 /// The accesses so far, by position.
 pub struct Accesses {
@@ -49,7 +50,7 @@ impl Accesses {
         let full = self.others.len() >= self.compared || !reads && self.reads.len() >= self.compared;
         let behind = |other: &Access| full || access.follows(&other.memory);
         let lasts =
-            [&self.reads, &self.others].map(|kind| kind.iter().rev().find(|other| other.behind_all && behind(other)));
+            [&self.reads, &self.others].each(|kind| kind.iter().rev().find(|other| other.behind_all && behind(other)));
         let since = lasts.into_iter().flatten().map(|other| other.at).max().unwrap_or(0);
         let mut behind_all = true;
         for other in self.reads.iter().chain(&self.others).filter(|other| other.at >= since) {

@@ -11,10 +11,10 @@ use crate::analysis::def_use::{is_free, is_pure};
 use crate::analysis::memory_dependence::Memory;
 use crate::ori::hash::QuickMap;
 use crate::ori::{File, Function, InstId, VReg};
+use crate::sorted::SortedMap;
 use crate::tables::{Op, Prop};
 use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 
 /// Earlier memory accesses of a kind that one is compared with.
 const COMPARED: usize = 128;
@@ -96,7 +96,7 @@ impl Dependences {
         let partners = partners(function, insts);
         let mut uses = UsesOf { groups, all: Vec::with_capacity(insts.len()) };
         // Registers that have or must get the same number are one.
-        let mut numbered: BTreeMap<(File, u16), VReg> = BTreeMap::new();
+        let mut numbered: SortedMap<(File, u16), VReg> = SortedMap::new();
         let mut one = |reg: VReg| {
             let data = &function[reg];
             data.phys.or(data.fixed).map_or(reg, |number| *numbered.entry((data.file, number)).or_insert(reg))

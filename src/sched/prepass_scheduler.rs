@@ -14,6 +14,7 @@ use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::analysis::memory_dependence::Memory;
+use crate::arrays::Each;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, VReg, register_changes};
@@ -43,7 +44,7 @@ pub fn run(cx: &mut PassCx) {
 /// Moves loads up in blocks in which a warp has equally many registers.
 fn hoist(function: &mut Function, blocks: &[Block], (live, cap): (&Liveness, u32), set: &mut RegSet) {
     let tuning = function.attributes().tuning;
-    let [free, step, past] = [Tunable::Loads, Tunable::LoadsStep, Tunable::LoadsPast].map(|t| tuning.get(t));
+    let [free, step, past] = [Tunable::Loads, Tunable::LoadsStep, Tunable::LoadsPast].each(|t| tuning.get(t));
     let mut most = 0;
     let mut lines: Vec<Line> = Vec::new();
     for block in blocks {
@@ -249,7 +250,7 @@ impl Line {
                 other.last[file].extend(stays);
             }
         }
-        let change = [0, 1].map(|file| (moved.width[file], moved.last[file].len() as u32));
+        let change = [0, 1].each(|file| (moved.width[file], moved.last[file].len() as u32));
         self.insts[to..=at].rotate_right(1);
         self.touched[to..=at].rotate_right(1);
         let before = self.pressure[to];

@@ -24,6 +24,7 @@ use super::touches::Groups;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::analysis::loops::Loops;
+use crate::arrays::Each;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Function, InstId, VReg, register_changes, table};
 use crate::tables::{Prop, Tunable};
@@ -58,7 +59,7 @@ pub fn run(cx: &mut PassCx) {
 fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &Loops), scratch: &mut Scratch) {
     let mut above: Vec<(Peaks, Block)> = Vec::new();
     let tuning = function.attributes().tuning;
-    let [free, kept] = [Tunable::Order, Tunable::Lowered].map(|tunable| tuning.get(tunable).cast_signed());
+    let [free, kept] = [Tunable::Order, Tunable::Lowered].each(|tunable| tuning.get(tunable).cast_signed());
     let (mut most, mut limit) = (free, kept);
     // What the blocks take in the order that they have, and the order in which they came where
     // that is another one.

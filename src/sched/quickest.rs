@@ -15,6 +15,7 @@ use super::region::{ANY, Aim, Asked, PREDICATES, UNIFORM};
 use super::sweep::Peaks;
 use crate::analysis::loops::Loops;
 use crate::analysis::occupancy::Occupancy;
+use crate::arrays::Each;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Function, InstId};
 use crate::tables::{Prop, Tunable};
@@ -132,7 +133,7 @@ impl Quickest<'_> {
         // Where more predicates live than there are, comparisons may also stand as they come.
         let any = Some(ANY).filter(|_| old.predicates >= PREDICATES);
         let mut made: SmallVec<[(Aim, Asked); 8]> = SmallVec::new();
-        for (slack, within) in SLACKS.map(|slack| (slack, rooms.tight)).into_iter().chain(wide) {
+        for (slack, within) in SLACKS.each(|slack| (slack, rooms.tight)).into_iter().chain(wide) {
             for predicates in [Some(old.predicates), any].into_iter().flatten() {
                 let (from, prefer) = (within - slack, Prefer::Chains);
                 let aim = Aim { from, fences: false, rises: false, trees: false, quads: false, predicates, prefer };
@@ -161,7 +162,7 @@ impl Rooms {
         let wide = wide.min(all).max(tight);
         let most = if occupancy.is_some() { all.max(tight) } else { tight };
         let tuning = function.attributes().tuning;
-        let [worth, fewer] = [Tunable::Worth, Tunable::FewerBlocks].map(|tunable| i64::from(tuning.get(tunable)));
+        let [worth, fewer] = [Tunable::Worth, Tunable::FewerBlocks].each(|tunable| i64::from(tuning.get(tunable)));
         Rooms { tight, wide, most, occupancy, worth, fewer }
     }
 

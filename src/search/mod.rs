@@ -8,10 +8,11 @@
 mod judge;
 mod path;
 
+use crate::arrays::Each;
 use crate::ori::Function;
 use crate::pipeline::emit::Code;
+use crate::sorted::SortedSet;
 use crate::tables::{Tunable, Tuning};
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// How long to search.
@@ -72,7 +73,7 @@ pub fn run(
     let own = function.attributes().tuning;
     let first = trial(own);
     let (mut best, mut tuning, mut steps) = (first, own, 0);
-    let mut tried = BTreeSet::from([own]);
+    let mut tried = SortedSet::from([own]);
     let values = values();
     // Until no other value of any tunable is better.
     let mut since = 0;
@@ -95,8 +96,8 @@ pub fn run(
     }
     function.attributes_mut().tuning = tuning;
     let code = compile(function, Voice::Loud);
-    let cycles = [first, best].map(|score| score.map(|score| score.block));
-    let times = [first, best].map(|score| score.map(|score| score.time));
+    let cycles = [first, best].each(|score| score.map(|score| score.block));
+    let times = [first, best].each(|score| score.map(|score| score.time));
     (code, Some(Found { function: function.name().to_string(), tuning, steps, cycles, times }))
 }
 

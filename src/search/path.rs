@@ -8,8 +8,8 @@
 use crate::pipeline::emit::{BranchTable, WORD};
 use crate::sass::flow::leaves_under_guard;
 use crate::sass::{ArgKind, Inst};
+use crate::sorted::SortedMap;
 use crate::tables::{Op, Prop, Role};
-use std::collections::BTreeMap;
 
 /// Turns of a loop, each time that control comes to it.
 const TURNS: u32 = 6;
@@ -28,7 +28,7 @@ pub enum Step {
 /// The path through the instructions, with what their tables of branches lead to.
 pub fn of(insts: &[Option<Inst>], tables: &[BranchTable]) -> Vec<Step> {
     let mut walk = Walk { insts, loops: loops(insts), visits: vec![0; insts.len()], steps: Vec::new() };
-    let tables: BTreeMap<usize, &BranchTable> = tables.iter().map(|table| (index(table.at.into()), table)).collect();
+    let tables: SortedMap<usize, &BranchTable> = tables.iter().map(|table| (index(table.at.into()), table)).collect();
     let mut at = 0;
     while let Some(Some(inst)) = insts.get(at).filter(|_| walk.steps.len() < MOST) {
         walk.steps.push(Step::Issue(at as u32));
@@ -94,7 +94,7 @@ impl Walk<'_> {
 
 /// The loops: from the target of a branch back to the last one to it.
 fn loops(insts: &[Option<Inst>]) -> Vec<(usize, usize)> {
-    let mut loops: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut loops: SortedMap<usize, usize> = SortedMap::new();
     for (at, inst) in insts.iter().enumerate() {
         let branch = inst.as_ref().filter(|inst| inst.op == Op::BRA);
         // A branch to itself is what follows the code of a function.

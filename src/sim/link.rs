@@ -11,9 +11,10 @@ use super::memory::Global;
 use super::ops::texture::DESCRIPTION;
 use super::sass::setup::Banks;
 use crate::cubin::{Cubin, Function, Image, Reloc, Space};
+use crate::sorted::SortedMap;
 use crate::tables::elf::RelocRow;
 use crate::tables::images;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Address of the first instruction.
 pub const CODE_BASE: u64 = 0x7fc0 << 32;
@@ -124,8 +125,8 @@ impl<'a> Symbols<'a> {
     }
 
     /// The instruction words that relocations change, by their position in the image.
-    pub fn relocated_code(&self, image: &CodeImage<'_>) -> BTreeMap<u64, [u8; 16]> {
-        let mut words: BTreeMap<u64, [u8; 16]> = BTreeMap::new();
+    pub fn relocated_code(&self, image: &CodeImage<'_>) -> SortedMap<u64, [u8; 16]> {
+        let mut words: SortedMap<u64, [u8; 16]> = SortedMap::new();
         for (start, function) in &image.starts {
             for reloc in &function.code_relocs {
                 let at = *start as u64 + reloc.offset;

@@ -4,6 +4,7 @@
 use super::ops::int::{Shift, add3, funnel, logic3, product};
 use super::ptx::int::quotient;
 use super::run::Shape;
+use crate::arrays::Each;
 use crate::cubin::patches::PatchTable;
 use crate::cubin::{self, Cubin};
 use crate::tables::patches::{FUNNEL, Program, StepKind};
@@ -50,7 +51,7 @@ pub fn evaluate(program: &Program, inputs: &Inputs) -> u32 {
             StepKind::Not => !a,
             StepKind::Logic => logic3(step.operand as u8, a, b, c),
             StepKind::Funnel => {
-                let [right, signed, wide, wrap, high] = FUNNEL.map(|bit| step.operand & bit != 0);
+                let [right, signed, wide, wrap, high] = FUNNEL.each(|bit| step.operand & bit != 0);
                 funnel(Shift { right, signed, wide, wrap, high }, a, b, c)
             }
             StepKind::DivU => quotient(ScalarType::U32, a.into(), b.into()) as u32,

@@ -19,7 +19,7 @@
 //! a store of a different value, or a store of the same value against a read by a warp that did
 //! not store it.
 
-use std::collections::BTreeMap;
+use crate::sorted::SortedMap;
 
 /// Most warps in a block.
 const WARPS: usize = 32;
@@ -109,7 +109,7 @@ pub struct Access {
 pub struct Races {
     bytes: Vec<Byte>,
     clocks: Vec<Clock>,
-    locks: BTreeMap<u64, Clock>,
+    locks: SortedMap<u64, Clock>,
     /// For each warp: when each two lanes last executed together, by instruction count; allocated
     /// when lanes diverge.
     together: Vec<Vec<[u32; 32]>>,
@@ -142,7 +142,7 @@ impl Races {
         Races {
             bytes: Vec::new(),
             clocks,
-            locks: BTreeMap::new(),
+            locks: SortedMap::new(),
             together: vec![Vec::new(); warps],
             atomics: vec![0; warps],
         }

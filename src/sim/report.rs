@@ -4,7 +4,7 @@
 //! Repetitions are counted, and only the first one is kept.
 
 use super::fault::{Fault, Kind};
-use std::collections::BTreeMap;
+use crate::sorted::SortedMap;
 use std::fmt;
 
 /// Most reports that are kept; further ones increment the count of the last.
@@ -45,7 +45,7 @@ impl fmt::Display for Report {
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
     list: Vec<Report>,
-    places: BTreeMap<(Kind, Option<u64>), usize>,
+    places: SortedMap<(Kind, Option<u64>), usize>,
 }
 
 impl Reports {

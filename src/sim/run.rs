@@ -26,6 +26,7 @@ use crate::cubin::patches::PatchTable;
 use crate::cubin::{self, Cubin, Function};
 use crate::sass;
 use crate::sass::reuse::operands;
+use crate::sorted::SortedMap;
 use crate::tables::elf::RelocRow;
 use crate::tables::encoding::special_text;
 use crate::tables::latency::Latency;
@@ -34,7 +35,6 @@ use crate::tables::ptx::SpecialRegister;
 use crate::tables::throughput::Throughput;
 use crate::tables::{Feature, Generation, GenerationInfo, Role, Target};
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 
 /// Generic address of the shared window.
 const SHARED_WINDOW: u64 = 0x7fa0 << 32;
@@ -149,7 +149,7 @@ pub struct Outcome {
     /// How often each instruction was executed, once per group of lanes, by instruction index.
     pub executed: Vec<u64>,
     /// How often each opcode was executed, once per group of lanes.
-    pub counts: BTreeMap<&'static str, u64>,
+    pub counts: SortedMap<&'static str, u64>,
     /// Where the cycles of the slowest block, or of every block, went: what the warps issued, in
     /// order.
     pub profile: Vec<Profiled>,
@@ -592,7 +592,7 @@ const PARAM_ALIGN: u32 = 64;
 
 /// Fills the words of bank 0 that have what references name.
 fn bind_references(banks: &mut Banks, function: &Function, bound: &[(String, u64)]) -> Result<(), Fault> {
-    let mut words: BTreeMap<u64, [u8; 4]> = BTreeMap::new();
+    let mut words: SortedMap<u64, [u8; 4]> = SortedMap::new();
     for reloc in &function.references {
         let handle = bound.iter().find(|(name, _)| *name == reloc.symbol).map(|(_, handle)| *handle as u32);
         let unbound = || Fault::new(format!("no texture is bound to {}", reloc.symbol));

@@ -15,10 +15,10 @@ use crate::legal::operands::{self, Trial};
 use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::ori::Direction;
 use crate::tables::{Feature, Prop, Role};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Uniform registers that are not filled: those of legalization, and gaps beside pairs.
 pub(super) const RESERVE: usize = 24;
@@ -49,9 +49,9 @@ pub fn run(cx: &mut PassCx) {
         filled: filled(function, &cfg, &liveness),
         def_use,
         trial: Trial::new(function),
-        made: BTreeMap::new(),
+        made: SortedMap::new(),
         moves: Vec::new(),
-        unread: BTreeSet::new(),
+        unread: SortedSet::new(),
     };
     for block in cfg.rpo.iter().filter(|block| !lanes.aside.contains(**block)) {
         if let Some(outside) = outside(*block, &loops, &dominators, &before) {
@@ -71,8 +71,8 @@ struct Before {
 }
 
 /// The blocks before loops, by the loop's header.
-fn before(function: &Function, cfg: &Cfg, loops: &Loops, apart: &BlockSet) -> BTreeMap<Block, Before> {
-    let mut before = BTreeMap::new();
+fn before(function: &Function, cfg: &Cfg, loops: &Loops, apart: &BlockSet) -> SortedMap<Block, Before> {
+    let mut before = SortedMap::new();
     for (id, of) in loops.all.iter() {
         let mut outside = cfg.preds[of.header].iter().filter(|block| !loops.contains(id, **block));
         let (Some(block), None) = (outside.next().copied(), outside.next()) else { continue };
@@ -101,7 +101,7 @@ pub(super) fn kept(function: &Function, inst: InstId) -> usize {
 
 /// The block outside of all loops that execute a block in each iteration, and the least number of
 /// uniform registers that keep their values in them.
-fn outside(block: Block, loops: &Loops, dominators: &Dominators, before: &BTreeMap<Block, Before>) -> Option<Before> {
+fn outside(block: Block, loops: &Loops, dominators: &Dominators, before: &SortedMap<Block, Before>) -> Option<Before> {
     let (mut at, mut best) = (block, None::<Before>);
     for id in loops.around(block) {
         let header = loops.all[id].header;
@@ -132,10 +132,10 @@ struct Makers {
     trial: Trial,
     /// The pairs that are made at the ends of blocks, by how many registers keep their values in
     /// the loop: one that lives through no call may be where calls keep nothing.
-    made: BTreeMap<(Block, usize, u64), Operand>,
+    made: SortedMap<(Block, usize, u64), Operand>,
     moves: Vec<(Block, Vec<InstId>)>,
     /// Moves that nobody reads any more.
-    unread: BTreeSet<InstId>,
+    unread: SortedSet<InstId>,
 }
 
 /// Whether the target encodes an instruction as it stands.

@@ -18,8 +18,8 @@ use super::{comparisons, pressure, rewrite};
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, rewrite};
 use crate::ori::{Convention, InstId};
+use crate::sorted::SortedSet;
 use crate::tables::{Feature, Op, Role};
-use std::collections::BTreeSet;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -69,7 +69,7 @@ fn hand_constants_over(cx: &mut PassCx) {
     }
     let (mut def_use, encodes) = (DefUse::new(cx.function), cx.encoder.encodes);
     let function = &mut *cx.function;
-    let mut unread: BTreeSet<InstId> = BTreeSet::new();
+    let mut unread: SortedSet<InstId> = SortedSet::new();
     for inst in handed {
         let (data, a) = (function[inst], function.arg(inst, Role::A));
         let Some(word) = def_use.known(function, a) else { continue };

@@ -20,11 +20,11 @@ use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Convention, File, Function, InstId, Operand, VReg, table};
+use crate::sorted::SortedSet;
 use crate::tables::ori::{Class, Direction};
 use crate::tables::{Feature, Mods, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
 
 /// Readers of a load, and loads from one place, that are looked at.
 const MOST: usize = 64;
@@ -57,7 +57,7 @@ pub fn run(cx: &mut PassCx) {
         trial,
         encodes,
         free,
-        gone: BTreeSet::new(),
+        gone: SortedSet::new(),
     };
     places.into_iter().for_each(|loads| joiner.join(function, loads));
     for block in cfg.rpo.iter().filter(|_| !joiner.gone.is_empty()) {
@@ -166,7 +166,7 @@ struct Joiner<'a> {
     encodes: Encodes,
     free: SecondaryMap<Block, usize>,
     /// Loads that nobody reads any more.
-    gone: BTreeSet<InstId>,
+    gone: SortedSet<InstId>,
 }
 
 impl Joiner<'_> {

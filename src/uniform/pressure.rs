@@ -11,9 +11,9 @@ use crate::analysis::loops::Loops;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, VReg};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::Op;
 use crate::tables::registers::{Callee, kept_across_calls};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Registers that are not given out, or left to what the operand legalizer moves there, and to
 /// pairs that do not fill every gap.
@@ -26,7 +26,7 @@ const ROUNDS: usize = 32;
 pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, candidates: &mut Candidates) -> bool {
     let count = function.target().info().map_or(0, |g| g.ur_count as usize);
     let numbers = function.regs().values().filter(|data| data.file == File::UR).filter_map(|data| data.phys);
-    let reserved = numbers.collect::<BTreeSet<_>>().len();
+    let reserved = numbers.collect::<SortedSet<_>>().len();
     let kept = (0..count).filter(|n| kept_across_calls(File::UR.name(), *n as u16)).count();
     let limits = Limits {
         anywhere: count.saturating_sub(RESERVE + reserved),
@@ -83,11 +83,11 @@ fn give_up(
     candidates: &mut Candidates,
     limits: &Limits,
 ) -> bool {
-    let (mut given_up, mut known) = (false, BTreeMap::new());
+    let (mut given_up, mut known) = (false, SortedMap::new());
     let at_end = liveness.live[block].iter().copied().filter(|reg| candidates.contains(*reg));
-    let (mut words, mut bits): (BTreeSet<VReg>, BTreeSet<VReg>) =
+    let (mut words, mut bits): (SortedSet<VReg>, SortedSet<VReg>) =
         at_end.partition(|reg| function[*reg].file == File::R);
-    let mut cut = |candidates: &mut Candidates, live: &mut BTreeSet<VReg>, limit: usize| {
+    let mut cut = |candidates: &mut Candidates, live: &mut SortedSet<VReg>, limit: usize| {
         while live.len() > limit {
             // What has left since with a value that was given up needs no register.
             live.retain(|reg| candidates.contains(*reg));

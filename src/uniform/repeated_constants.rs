@@ -10,12 +10,13 @@
 use super::constants::{RESERVE, constant, kept};
 use crate::analysis::PassCx;
 use crate::analysis::def_use::DefUse;
+use crate::arrays::Each;
 use crate::legal::operands::{self, Trial};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Convention, File, Function, InstId, Operand, VReg, table};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Feature, Prop};
 use cranelift_entity::SecondaryMap;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Readers from which on a constant is made once: its two moves are in each block that reads it.
 const READERS: usize = 3;
@@ -53,7 +54,7 @@ pub fn run(cx: &mut PassCx) {
     let room = room(function, &live, &readers);
     let mut order: Vec<(u64, Vec<Reader>)> = readers.into_iter().collect();
     order.sort_by_key(|(bits, readers)| (std::cmp::Reverse(readers.len()), *bits));
-    let (mut moves, mut unread): (Vec<InstId>, BTreeSet<InstId>) = (Vec::new(), BTreeSet::new());
+    let (mut moves, mut unread): (Vec<InstId>, SortedSet<InstId>) = (Vec::new(), SortedSet::new());
     for (bits, readers) in order.into_iter().take(room / 2) {
         let pair = Operand::vector(function.new_vector(File::UR, 2));
         let from = function.imm(bits);
@@ -82,8 +83,8 @@ struct Reader {
 }
 
 /// The constants that enough instructions read, of each the first one.
-fn readers(function: &Function, def_use: &DefUse, insts: &[InstId]) -> BTreeMap<u64, Vec<Reader>> {
-    let mut readers: BTreeMap<u64, Vec<Reader>> = BTreeMap::new();
+fn readers(function: &Function, def_use: &DefUse, insts: &[InstId]) -> SortedMap<u64, Vec<Reader>> {
+    let mut readers: SortedMap<u64, Vec<Reader>> = SortedMap::new();
     for inst in insts.iter().filter(|inst| !function[**inst].op.has(Prop::Pseudo)) {
         let mut operands = 0..function.args(*inst).len();
         let found = operands.find_map(|at| Some((at, constant(function, def_use, *inst, at, &[File::R, File::UR])?)));
@@ -96,9 +97,9 @@ fn readers(function: &Function, def_use: &DefUse, insts: &[InstId]) -> BTreeMap<
 }
 
 /// Makes an instruction read a pair, and notes what nobody reads any more.
-fn give(function: &mut Function, def_use: &mut DefUse, reader: &Reader, pair: Operand, unread: &mut BTreeSet<InstId>) {
+fn give(function: &mut Function, def_use: &mut DefUse, reader: &Reader, pair: Operand, unread: &mut SortedSet<InstId>) {
     let (old, reads) = (function.args(reader.inst)[reader.at], DefUse::reads(function, reader.inst));
-    let makers = reader.regs.map(|reg| (reg, def_use.definition(reg)));
+    let makers = reader.regs.each(|reg| (reg, def_use.definition(reg)));
     function.args_mut(reader.inst)[reader.at] = pair.modified_like(old);
     def_use.update(function, reader.inst, &reads);
     unread.extend(makers.into_iter().filter(|(reg, _)| def_use.uses(*reg) == 0).filter_map(|(_, maker)| maker));
@@ -112,13 +113,13 @@ fn reads_result(function: &Function, maker: InstId, inst: InstId) -> bool {
 }
 
 /// Uniform registers that nothing fills, without those of the constants, and no call changes.
-fn room(function: &Function, live: &Liveness, readers: &BTreeMap<u64, Vec<Reader>>) -> usize {
+fn room(function: &Function, live: &Liveness, readers: &SortedMap<u64, Vec<Reader>>) -> usize {
     let mut moves: SecondaryMap<VReg, bool> = table(function.regs().len());
     readers.values().flatten().flat_map(|reader| reader.regs).for_each(|reg| moves[reg] = true);
     let counts = |reg: VReg| function[reg].file == File::UR && !moves[reg];
     let (mut most, mut kept_by_all) = (0, usize::MAX);
     for block in function.layout() {
-        let mut lives: BTreeSet<VReg> = live.live[*block].iter().copied().filter(|reg| counts(*reg)).collect();
+        let mut lives: SortedSet<VReg> = live.live[*block].iter().copied().filter(|reg| counts(*reg)).collect();
         most = most.max(lives.len());
         for inst in function[*block].iter().rev() {
             kept_by_all = kept_by_all.min(kept(function, *inst));

@@ -10,10 +10,10 @@ use super::twins::Places;
 use super::twins::Twin;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
+use crate::sorted::SortedSet;
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeSet;
 
 /// The registers that stand for values of the set, once there are some.
 type Names = SecondaryMap<VReg, Option<VReg>>;
@@ -47,7 +47,7 @@ pub fn run(function: &mut Function, places: &Places, candidates: &mut Candidates
     for block in cfg.rpo.clone() {
         definitions(function, block, candidates, &general, &mut names);
     }
-    let mut unread: BTreeSet<InstId> = BTreeSet::new();
+    let mut unread: SortedSet<InstId> = SortedSet::new();
     for (inst, regs) in choices {
         if let Some(source) = handed(function, inst).filter(|source| regs.contains(source)) {
             if copy(function, candidates, inst, source, &mut names) {

@@ -4,6 +4,7 @@
 use super::candidates::Candidates;
 use super::twins::Twin;
 use crate::analysis::def_use::is_free;
+use crate::arrays::Each;
 use crate::legal::operands;
 use crate::ori::{File, Function, InstId, Kind, Operand, VReg};
 use crate::tables::ori::{Class, Direction};
@@ -204,7 +205,7 @@ pub fn handed(function: &Function, inst: InstId) -> Option<VReg> {
     function.for_each_use(inst, |reg| sources.push(reg));
     let plain = |role| [Operand::NULL, function.arg(inst, role).plain()].contains(&function.arg(inst, role));
     let ([result], [source]) = (&results[..], &sources[..]) else { return None };
-    let files = [*result, *source].map(|reg| function[reg].file);
+    let files = [*result, *source].each(|reg| function[reg].file);
     let fits = matches!(files, [File::UR, File::R] | [File::UP, File::P]) && plain(Role::A) && plain(Role::Pp);
     (fits && is_free(function, *result) && is_free(function, *source)).then_some(*source)
 }

@@ -13,9 +13,9 @@ use crate::analysis::loops::Loops;
 use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::list_table::ListTable;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Moves that keeping a value in the uniform file saves where it would be spilled in each turn of a
 /// loop: a store and a load.
@@ -47,9 +47,9 @@ pub struct Places<'a> {
 pub struct Twins {
     of: SecondaryMap<VReg, Twin>,
     /// Blocks at whose start values are handed over that are computed where lanes are apart.
-    places: BTreeMap<VReg, Block>,
+    places: SortedMap<VReg, Block>,
     /// Readers that such a value does not get to in the uniform file.
-    before: BTreeSet<(VReg, InstId)>,
+    before: SortedSet<(VReg, InstId)>,
     /// How often each block is executed, and the block of each instruction; empty where nothing is
     /// handed over.
     frequency: SecondaryMap<Block, f64>,
@@ -67,8 +67,8 @@ impl Twins {
         let insts = || places.cfg.rpo.iter().flat_map(|block| &function[*block]);
         let mut new = Twins {
             of: table(function.regs().len()),
-            places: BTreeMap::new(),
-            before: BTreeSet::new(),
+            places: SortedMap::new(),
+            before: SortedSet::new(),
             frequency: SecondaryMap::new(),
             home: SecondaryMap::with_default(Block::from_u32(0)),
             crowded: places.crowded.clone(),

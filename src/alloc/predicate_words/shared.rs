@@ -13,9 +13,9 @@ use crate::ori::cfg::Dominators;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, VReg, table};
+use crate::sorted::SortedMap;
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 
 /// Bits of a shared word: setting them is a chain, one instruction waits for the other.
 const SHARED_BITS: usize = 8;
@@ -82,7 +82,7 @@ impl Shared {
 
     /// Gives the chosen ones words, block by block.
     fn words(function: &mut Function, facts: &SecondaryMap<VReg, Fact>, chosen: &SecondaryMap<VReg, bool>) -> Shared {
-        let mut homes: BTreeMap<Block, Vec<(u32, VReg)>> = BTreeMap::new();
+        let mut homes: SortedMap<Block, Vec<(u32, VReg)>> = SortedMap::new();
         for (reg, _) in function.regs().iter().filter(|(reg, _)| chosen[*reg]) {
             if let Some((block, at)) = facts[reg].home {
                 homes.entry(block).or_default().push((at, reg));

@@ -4,8 +4,8 @@ use super::candidates::Definition;
 use super::{Places, Ranges};
 use crate::alloc::ranges::normalize;
 use crate::ori::{Block, Function, VReg};
+use crate::sorted::SortedSet;
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeSet;
 
 /// Lets a register live up to each reader of what is computed from it; `base` says what that is.
 pub fn extend(
@@ -16,8 +16,8 @@ pub fn extend(
     definition: &SecondaryMap<VReg, Definition>,
     base: impl Fn(VReg) -> Option<VReg>,
 ) {
-    let mut reached: BTreeSet<(VReg, Block)> = BTreeSet::new();
-    let mut extended: BTreeSet<VReg> = BTreeSet::new();
+    let mut reached: SortedSet<(VReg, Block)> = SortedSet::new();
+    let mut extended: SortedSet<VReg> = SortedSet::new();
     for block in &places.cfg.rpo {
         for (at, inst) in function[*block].iter().enumerate() {
             let point = first[*block] + 2 * at as u32;

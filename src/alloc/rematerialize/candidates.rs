@@ -7,10 +7,10 @@
 use super::{Places, Ranges, bases, first_points};
 use crate::analysis::def_use::{is_free, is_pure, reads_kept};
 use crate::ori::{Block, File, Function, InstId, VReg, table};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// What a read of a special register costs: it takes as long as a load, in a queue of its own.
 const SPECIAL: u32 = 10;
@@ -249,8 +249,8 @@ impl Candidates {
     }
 
     /// The anchors that shall live where they do not; the candidates that lack others are none.
-    fn bases(&self, kept: &mut [bool], lacking: &[Anchors]) -> BTreeSet<VReg> {
-        let mut leaves: BTreeMap<VReg, usize> = BTreeMap::new();
+    fn bases(&self, kept: &mut [bool], lacking: &[Anchors]) -> SortedSet<VReg> {
+        let mut leaves: SortedMap<VReg, usize> = SortedMap::new();
         for ((kept, lacking), candidate) in kept.iter_mut().zip(lacking).zip(&self.all) {
             *kept &= lacking.len() <= 1;
             if let (true, Some(base)) = (*kept, lacking.first()) {
@@ -258,7 +258,7 @@ impl Candidates {
                 *leaves.entry(*base).or_default() += if regs > 1 { regs.max(LEAVES) } else { 1 };
             }
         }
-        let bases: BTreeSet<VReg> = leaves.into_iter().filter(|base| base.1 >= LEAVES).map(|base| base.0).collect();
+        let bases: SortedSet<VReg> = leaves.into_iter().filter(|base| base.1 >= LEAVES).map(|base| base.0).collect();
         for (kept, lacking) in kept.iter_mut().zip(lacking) {
             *kept &= lacking.iter().all(|base| bases.contains(base));
         }

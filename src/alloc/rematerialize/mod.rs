@@ -24,6 +24,7 @@ use super::ranges::{Gone, Ranges};
 use crate::analysis::PassCx;
 use crate::analysis::loops::Loops;
 use crate::analysis::occupancy::Occupancy;
+use crate::arrays::Each;
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, VReg, table};
@@ -94,7 +95,7 @@ struct Kind {
 
 /// Registers below which nothing is worth an instruction, outside loops and in them.
 fn kept(function: &Function) -> [u32; 2] {
-    [Tunable::Repeated, Tunable::RepeatedInLoops].map(|tunable| function.attributes().tuning.get(tunable))
+    [Tunable::Repeated, Tunable::RepeatedInLoops].each(|tunable| function.attributes().tuning.get(tunable))
 }
 
 /// Registers that may live.

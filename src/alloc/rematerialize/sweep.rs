@@ -12,9 +12,9 @@ use crate::alloc::interference::Mask;
 use crate::alloc::ranges::sort_by_point;
 use crate::alloc::zones::{Zone, zones};
 use crate::ori::{Block, File, Function, VReg};
+use crate::sorted::SortedSet;
 use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
 
 /// Registers that may live, at all and across calls.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ impl<'a> Sweep<'a> {
     /// The sweep; the most that live behind it.
     pub fn run(&self, candidates: &mut Candidates, limits: Limits) -> Limits {
         let mut most = limits;
-        let mut live = Live { sweep: self, ended: 0, now: 0, count: 0, cheap: BTreeSet::new() };
+        let mut live = Live { sweep: self, ended: 0, now: 0, count: 0, cheap: SortedSet::new() };
         let (mut at, mut zones) = (0, self.zones.iter().peekable());
         for (start, end) in &self.starts {
             let point = (start >> 32) as u32;
@@ -112,7 +112,7 @@ struct Live<'a> {
     now: u64,
     count: u32,
     /// Candidates by density, with the end of the range that they are in.
-    cheap: BTreeSet<(u64, u32, u32)>,
+    cheap: SortedSet<(u64, u32, u32)>,
 }
 
 impl Live<'_> {

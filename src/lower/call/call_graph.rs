@@ -5,9 +5,10 @@
 //! results. An alias counts as the function that it stands for.
 
 use crate::ptx::ast::{self, AddressBase, FunctionId, InitValue, OperandKind, Statement, SymbolId, SymbolKind};
+use crate::sorted::SortedSet;
 use crate::tables::ptx::Op;
 use cranelift_entity::SecondaryMap;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// What the body of one function names.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,22 +18,22 @@ pub(crate) struct Uses {
     /// Whether it calls through a pointer.
     pub indirect: bool,
     /// Functions whose address it takes.
-    pub pointers: BTreeSet<FunctionId>,
+    pub pointers: SortedSet<FunctionId>,
     /// Symbols of the prototypes or call-target lists of its indirect calls.
-    pub through: BTreeSet<SymbolId>,
+    pub through: SortedSet<SymbolId>,
     /// Variables that it names.
-    pub symbols: BTreeSet<SymbolId>,
+    pub symbols: SortedSet<SymbolId>,
     /// Parameter variables that it names other than in a load, a store or a call.
-    pub addressed: BTreeSet<SymbolId>,
+    pub addressed: SortedSet<SymbolId>,
 }
 
 static NOTHING: Uses = Uses {
     callees: Vec::new(),
     indirect: false,
-    pointers: BTreeSet::new(),
-    through: BTreeSet::new(),
-    symbols: BTreeSet::new(),
-    addressed: BTreeSet::new(),
+    pointers: SortedSet::new(),
+    through: SortedSet::new(),
+    symbols: SortedSet::new(),
+    addressed: SortedSet::new(),
 };
 
 /// The call graph of a module.
@@ -60,7 +61,7 @@ impl Calls {
                 calls.aliases.insert(alias, of);
             }
         }
-        let mut pointers = BTreeSet::new();
+        let mut pointers = SortedSet::new();
         for (id, function) in module.functions.iter() {
             let (uses, called) = (Uses::default(), HashSet::new());
             let mut scan = Scan { module, calls: &calls, uses, called, pointers: &mut pointers };
@@ -154,7 +155,7 @@ struct Scan<'a> {
     uses: Uses,
     /// Functions that it calls directly.
     called: HashSet<FunctionId>,
-    pointers: &'a mut BTreeSet<FunctionId>,
+    pointers: &'a mut SortedSet<FunctionId>,
 }
 
 impl Scan<'_> {

@@ -12,6 +12,7 @@
 use super::abi::{Passed, Places, RETURN_ADDRESS, Signature, Spot};
 use super::call_graph::function_of;
 use super::params::Home;
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::mods::*;
 use crate::ori::{File, Operand, Symbol};
@@ -274,7 +275,7 @@ impl Builder<'_> {
         if self.globals.object {
             return self.transfer_linked(target, uses, defs, frame);
         }
-        let [low, high] = RETURN_ADDRESS.map(|n| self.f.new_fixed(File::R, n));
+        let [low, high] = RETURN_ADDRESS.each(|n| self.f.new_fixed(File::R, n));
         let start = self.f.symbol(Symbol::Start);
         let (mode, address, place) = match target {
             Target::Function(name) => (MODE_REL, Operand::NULL, self.f.symbol(Symbol::Function(name))),
@@ -322,7 +323,7 @@ impl Builder<'_> {
         }
         let here = self.temp_pair();
         self.put(Op::LEPC, &[], &[(Role::D, here)]);
-        let distance = [false, true].map(|high| self.f.symbol(Symbol::Distance { high }));
+        let distance = [false, true].each(|high| self.f.symbol(Symbol::Distance { high }));
         let here = self.words(here);
         self.add_long([Operand::reg(low), Operand::reg(high)], here, distance, false);
     }
@@ -375,7 +376,7 @@ impl Builder<'_> {
                 frame.into_iter().flat_map(|f| words.iter().enumerate().map(move |(n, w)| (*w, f + 4 * n as u64))),
             );
         }
-        let address = RETURN_ADDRESS.map(|n| self.fixed(n));
+        let address = RETURN_ADDRESS.each(|n| self.fixed(n));
         defs.extend(address);
         self.return_address = [self.temp(), self.temp()];
         moves.extend(self.return_address.into_iter().zip(address));
@@ -461,7 +462,7 @@ impl Builder<'_> {
                 uses.extend(run);
             }
         }
-        let regs = RETURN_ADDRESS.map(|n| self.f.new_fixed(File::R, n));
+        let regs = RETURN_ADDRESS.each(|n| self.f.new_fixed(File::R, n));
         let back = self.return_address;
         regs.into_iter().zip(back).for_each(|(d, a)| self.copy(Operand::reg(d), a));
         let pair = Operand::vector(self.f.vector(&regs));

@@ -4,6 +4,7 @@
 //! first widened to f32, which is exact, so every conversion rounds once.
 
 use super::scalar::{rounding, rounds_to_integer, widened};
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::memory::load_store::elements;
 use crate::lower::operand::{Class, class_of};
@@ -145,9 +146,9 @@ impl Builder<'_> {
 
     /// Clamps an f32 to the finite range of f16; NaN is kept.
     fn within_f16(&mut self, a: Operand) -> Operand {
-        let [magnitude, bound, clamped] = [(); 3].map(|()| self.temp());
+        let [magnitude, bound, clamped] = [(); 3].each(|()| self.temp());
         let ([number, p], a) = ([self.temp_pred(), self.temp_pred()], self.in_reg(a));
-        let [mask, infinite, most] = [i32::MAX as u32, INFINITE, MOST_F16].map(|bits| self.imm(bits));
+        let [mask, infinite, most] = [i32::MAX as u32, INFINITE, MOST_F16].each(|bits| self.imm(bits));
         self.and(magnitude, a, mask);
         self.isetp(number, &[LE, AND, U32], magnitude, infinite);
         let args = [(Role::Pu, p), (Role::A, magnitude), (Role::B, most), (Role::Pp, number)];
@@ -225,7 +226,7 @@ impl Builder<'_> {
         mods.extend(inst.mods.relu.then_some(RELU));
         self.put(Op::F2FP, &mods, &[(Role::D, pair), (Role::A, a)]);
         self.shf(&SHF_R_U32_HI, high, Operand::zero(), places, pair);
-        let [a, b] = [high, pair].map(|half| self.widened_half(half, ScalarType::F16, false));
+        let [a, b] = [high, pair].each(|half| self.widened_half(half, ScalarType::F16, false));
         let mods = pack_mods(ScalarType::Bf16x2, &Modifiers { relu: false, ..*inst.mods })?;
         self.put(Op::F2FP, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);
         Ok(())

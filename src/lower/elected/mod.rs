@@ -21,24 +21,24 @@ use super::known::{constants, instructions, written};
 use crate::ptx::ast::{
     Constant, Function, Instruction, LabelId, Operand, OperandKind, Parameter, Part, RegId, Statement,
 };
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::ptx::{Compare, Op, ScalarType};
 use says::{Says, Verdicts};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The registers of a function that tell one lane from the others, and where lowering is.
 #[derive(Debug, Default)]
 pub struct Elected {
     /// What registers say everywhere.
-    always: BTreeMap<RegId, Says>,
+    always: SortedMap<RegId, Says>,
     /// What registers say of elections that no loop repeats.
-    steady: BTreeMap<RegId, Says>,
+    steady: SortedMap<RegId, Says>,
     /// What registers say since the last election before, where no label has come since: these
     /// count even if they are written elsewhere.
-    fresh: BTreeMap<RegId, Says>,
+    fresh: SortedMap<RegId, Says>,
     /// The labels that only the chosen lane reaches.
-    labels: BTreeSet<LabelId>,
+    labels: SortedSet<LabelId>,
     /// Registers that always are a constant.
-    constants: BTreeMap<RegId, u64>,
+    constants: SortedMap<RegId, u64>,
     /// Whether a branch left the others elsewhere.
     apart: bool,
 }
@@ -54,7 +54,7 @@ impl Elected {
             return Elected::default();
         }
         let mut elected = Elected { constants: constants(body), ..Elected::default() };
-        let (mut chosen, mut others) = (BTreeSet::new(), BTreeSet::new());
+        let (mut chosen, mut others) = (SortedSet::new(), SortedSet::new());
         for inst in instructions(body) {
             match elected.election(inst) {
                 Some(predicate) => _ = chosen.insert(predicate),
@@ -89,10 +89,10 @@ impl Elected {
     fn agreed(
         &mut self,
         body: &[Statement],
-        elections: &BTreeSet<RegId>,
+        elections: &SortedSet<RegId>,
         params: &[Parameter],
         once: bool,
-    ) -> BTreeMap<RegId, Says> {
+    ) -> SortedMap<RegId, Says> {
         let mut all = Verdicts::of(params);
         self.fresh.clear();
         for statement in body {
@@ -124,8 +124,8 @@ impl Elected {
     }
 
     /// The predicates of the elections that no branch back repeats.
-    fn made_once(&self, body: &[Statement]) -> BTreeSet<RegId> {
-        let mut places: BTreeMap<LabelId, (usize, usize)> = BTreeMap::new();
+    fn made_once(&self, body: &[Statement]) -> SortedSet<RegId> {
+        let mut places: SortedMap<LabelId, (usize, usize)> = SortedMap::new();
         for (at, statement) in body.iter().enumerate() {
             if let Statement::Label(label) = statement {
                 places.insert(*label, (at, at));
@@ -134,7 +134,7 @@ impl Elected {
         for (at, statement) in body.iter().enumerate() {
             let Statement::Instruction(inst) = statement else { continue };
             if inst.op == Op::BrxIdx {
-                return BTreeSet::new();
+                return SortedSet::new();
             }
             for operand in &inst.operands {
                 if let OperandKind::Label(label) = operand.kind
@@ -146,7 +146,7 @@ impl Elected {
         }
         // Up to where a branch leads back to a label that came before.
         let mut repeated = 0;
-        let mut once = BTreeSet::new();
+        let mut once = SortedSet::new();
         for (at, statement) in body.iter().enumerate() {
             match statement {
                 Statement::Label(label) => repeated = repeated.max(places[label].1),
@@ -194,18 +194,18 @@ impl Elected {
 
     /// The labels to which every way goes through a branch that only the chosen lane takes, or that
     /// all others take: the greatest set of which this holds.
-    fn reached_alone(&mut self, body: &[Statement]) -> BTreeSet<LabelId> {
+    fn reached_alone(&mut self, body: &[Statement]) -> SortedSet<LabelId> {
         let labels = |statement: &Statement| match statement {
             Statement::Label(label) => Some(*label),
             _ => None,
         };
         if instructions(body).any(|inst| inst.op == Op::BrxIdx) {
-            return BTreeSet::new();
+            return SortedSet::new();
         }
-        let mut all: BTreeSet<LabelId> = body.iter().filter_map(labels).collect();
+        let mut all: SortedSet<LabelId> = body.iter().filter_map(labels).collect();
         loop {
             let before = all.len();
-            (self.apart, self.fresh) = (false, BTreeMap::new());
+            (self.apart, self.fresh) = (false, SortedMap::new());
             for statement in body {
                 match statement {
                     Statement::Label(label) => {

@@ -1,7 +1,7 @@
 //! What a register says of the lane that an election chose, and what all that write it agree on.
 
 use crate::ptx::ast::{Parameter, RegId};
-use std::collections::BTreeMap;
+use crate::sorted::SortedMap;
 
 /// An election, by the predicate that it writes; `None` for whichever came last.
 pub type Election = Option<RegId>;
@@ -46,7 +46,7 @@ impl Says {
 }
 
 /// What all that write a register make of it.
-pub struct Verdicts(BTreeMap<RegId, Option<Says>>);
+pub struct Verdicts(SortedMap<RegId, Option<Says>>);
 
 impl Verdicts {
     /// What callers give a register may be anything.
@@ -64,7 +64,7 @@ impl Verdicts {
     }
 
     /// The registers that tell one lane from the others.
-    pub fn found(self) -> BTreeMap<RegId, Says> {
+    pub fn found(self) -> SortedMap<RegId, Says> {
         let known = self.0.into_iter().filter_map(|(reg, says)| Some((reg, says?)));
         known.filter(|(_, says)| *says != Says::Nothing).collect()
     }

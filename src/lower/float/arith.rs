@@ -4,6 +4,7 @@
 //! an explicit rounding modifier are marked as contractible into FMA. Sequences that scale
 //! subnormal inputs use selects, not predicated instructions.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::convert::half::pack_mods;
 use crate::ori::mods::*;
@@ -175,13 +176,13 @@ impl Builder<'_> {
     /// Both of two packed numbers in words: of 16 bits, widened exactly.
     fn both_singles(&mut self, operand: &ast::Operand, ty: ScalarType) -> Lowered<[Operand; 2]> {
         if ty == ScalarType::F32x2 {
-            return Ok(self.source_words(operand, ty)?.map(|word| self.in_reg(word)));
+            return Ok(self.source_words(operand, ty)?.each(|word| self.in_reg(word)));
         }
         let word = self.source_reg(operand, ty)?;
         let half = if ty == ScalarType::Bf16x2 { ScalarType::Bf16 } else { ScalarType::F16 };
         let (upper, amount) = (self.temp(), self.imm(16));
         self.shf(&SHF_R_U32_HI, upper, Operand::zero(), amount, word);
-        Ok([word, upper].map(|word| self.widened_half(word, half, false)))
+        Ok([word, upper].each(|word| self.widened_half(word, half, false)))
     }
 
     /// `add sub mul fma` of two packed f32: at once where the target can, else lane by lane; of the
@@ -196,7 +197,7 @@ impl Builder<'_> {
         let results = if self.has(Feature::PackedF32) {
             self.singles_at_once(inst.op, mods, &sources)
         } else {
-            [0, 1].map(|i| self.single_of_two(inst.op, &mods, &sources, i))
+            [0, 1].each(|i| self.single_of_two(inst.op, &mods, &sources, i))
         };
         if narrow {
             let d = self.dest(&inst.operands[0])?;
@@ -249,7 +250,7 @@ impl Builder<'_> {
         };
         self.put(op, &mods, &args);
         let regs = self.f.vector_regs(d);
-        [regs[0], regs[1]].map(Operand::reg)
+        [regs[0], regs[1]].each(Operand::reg)
     }
 
     /// `min` and `max` of f64: a comparison chooses the operand; if the second one is a NaN, it is
@@ -357,7 +358,7 @@ impl Builder<'_> {
         let (mut a, mut b) = (a, b);
         if !inst.mods.ftz {
             let normal = self.is_normal(b);
-            [a, b] = [a, b].map(|x| self.multiplied_unless(normal, x, 16_777_216.0));
+            [a, b] = [a, b].each(|x| self.multiplied_unless(normal, x, 16_777_216.0));
         }
         let inverse = self.temp();
         self.mufu(MUFU_RCP, inverse, b);

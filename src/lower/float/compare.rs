@@ -5,6 +5,7 @@
 //! the high words reads that result.
 
 use super::half::is_half;
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::operand::{Class, class_of, is_signed};
 use crate::ori::Operand;
@@ -43,7 +44,7 @@ impl Builder<'_> {
             None => Operand::NULL,
         };
         // PT as a destination discards the result.
-        let results = results.map(|r| if r == Operand::zero() { Operand::always() } else { r });
+        let results = results.each(|r| if r == Operand::zero() { Operand::always() } else { r });
         Ok(Combined { results, with, input })
     }
 
@@ -137,8 +138,8 @@ impl Builder<'_> {
             self.put(Op::VIMNMX, mods, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, which)]);
             return;
         }
-        let results = [0, 1].map(|half| {
-            let [x, y] = [a, b].map(|word| self.half_of(word, half, signed));
+        let results = [0, 1].each(|half| {
+            let [x, y] = [a, b].each(|word| self.half_of(word, half, signed));
             let result = self.temp();
             self.word_min_max(result, x, y, max, signed, relu);
             result

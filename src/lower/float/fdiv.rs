@@ -5,6 +5,7 @@
 //! (`src/legal/fdiv.rs`, `src/legal/fsqrt.rs`). Approximate functions that MUFU computes alone are
 //! emitted directly.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
@@ -35,7 +36,7 @@ impl Builder<'_> {
             (ScalarType::F32, Some(_)) => return self.divide_approximately(inst),
             _ => return Err(Refusal::NotBuilt),
         };
-        let [a, b] = [1, 2].map(|i| &inst.operands[i]);
+        let [a, b] = [1, 2].each(|i| &inst.operands[i]);
         let (a, b) = (self.float_in_register(a, ty)?, self.float_in_register(b, ty)?);
         let d = self.dest(&inst.operands[0])?;
         self.put(op, &mods, &[(Role::D, d), (Role::A, a), (Role::B, b)]);

@@ -5,6 +5,7 @@
 //! ignored, except by results that combine both. Targets without bf16 addition and multiplication
 //! use FMA instead. The front end has already checked which forms the target has.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::build::int::Combined;
 use crate::ori::mods::*;
@@ -138,7 +139,7 @@ impl Builder<'_> {
         }
         let (high, half) = (self.temp(), self.imm(16));
         self.shf(&SHF_R_U32_HI, high, Operand::zero(), half, x);
-        let results = [x, high].map(|x| {
+        let results = [x, high].each(|x| {
             let y = self.temp();
             self.put(Op::MUFU, &[function, format], &[(Role::D, y), (Role::A, x)]);
             y

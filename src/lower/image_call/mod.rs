@@ -16,6 +16,7 @@ pub(super) use gradients::is_of_volume;
 use super::builder::{Builder, Lowered, Refusal};
 use super::call::call_site::Target;
 use super::texture_handle::Handle;
+use crate::arrays::Each;
 use crate::ori::{InstId, Operand};
 use crate::ptx::ast;
 use crate::tables::images::{Argument, Call, FUNCTIONS, Function, Place};
@@ -59,7 +60,7 @@ impl Builder<'_> {
                 emit(self, [image, Operand::zero()])
             }
             Handle::Banks(image, sampler) => {
-                let words = [image, sampler].map(|at| self.word_at(at));
+                let words = [image, sampler].each(|at| self.word_at(at));
                 emit(self, words)
             }
             Handle::Register(image) => self.value_by_value(TURN[0], image, |b, _| emit(b, [image, Operand::zero()])),
@@ -122,7 +123,7 @@ impl Builder<'_> {
 
     /// Counts lanes that are elsewhere as ended; returns those that were before.
     fn end_others(&mut self) -> Operand {
-        let [ended, active, others] = [(); 3].map(|()| self.temp());
+        let [ended, active, others] = [(); 3].each(|()| self.temp());
         self.state(Op::BMOV_STATE_R, value::warp_state::MEXITED, (Role::D, ended));
         self.state(Op::BMOV_STATE_R, value::warp_state::MACTIVE, (Role::D, active));
         self.lop3(others, active, Operand::zero(), Operand::zero(), LUT_NOT);

@@ -5,6 +5,7 @@
 //! words whose carry the IADD3 of the high words reads. 16-bit operations are computed in 32 bits;
 //! only the low half of the result is defined.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::operand::is_signed;
 use crate::ori::Operand;
@@ -23,8 +24,8 @@ impl Builder<'_> {
             self.put(Op::VIADD, &[X16X2], &[(Role::D, d), (Role::A, a), (Role::B, b)]);
             return Ok(());
         }
-        let sums = [0, 1].map(|half| {
-            let [x, y] = [a, b].map(|word| self.half_of(word, half, false));
+        let sums = [0, 1].each(|half| {
+            let [x, y] = [a, b].each(|word| self.half_of(word, half, false));
             let sum = self.temp();
             self.add(sum, x, y);
             sum
@@ -35,7 +36,7 @@ impl Builder<'_> {
 
     /// `dp4a` and `dp2a`
     pub fn dot_product(&mut self, inst: &ast::Instruction) -> Lowered {
-        let [a, b] = [0, 1].map(|i| is_signed(inst.types[i]));
+        let [a, b] = [0, 1].each(|i| is_signed(inst.types[i]));
         let kind = match inst.mods.mul_mode {
             Some(MulMode::Lo) => Some(DOT_2A_LO),
             Some(_) => Some(DOT_2A_HI),

@@ -3,6 +3,7 @@
 //!
 //! Emits shifts that clamp at 64, LOP3 with masks, and comparisons.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::operand::is_signed;
 use crate::ori::Operand;
@@ -19,7 +20,7 @@ impl Builder<'_> {
         let a = self.source_pair(&inst.operands[1], ty)?;
         let (position, length) = (self.byte(&inst.operands[2])?, self.byte(&inst.operands[3])?);
         let spare = self.spare_bits(length);
-        let [down, up, field] = [(); 3].map(|()| self.temp_pair());
+        let [down, up, field] = [(); 3].each(|()| self.temp_pair());
         self.shift_long(down, a, position, false, is_signed(ty));
         self.shift_long(up, down, spare, true, false);
         self.shift_long(field, up, spare, false, is_signed(ty));
@@ -45,7 +46,7 @@ impl Builder<'_> {
         let (position, length) = (self.byte(&inst.operands[3])?, self.byte(&inst.operands[4])?);
         let ones = self.imm(u32::MAX);
         let ones = self.pair_of([ones, ones]);
-        let [above, field, shifted, mask] = [(); 4].map(|()| self.temp_pair());
+        let [above, field, shifted, mask] = [(); 4].each(|()| self.temp_pair());
         self.shift_long(above, ones, length, true, false);
         let (above_words, field_words) = (self.words(above), self.words(field));
         (0..2).for_each(|i| self.lop3(field_words[i], Operand::zero(), above_words[i], Operand::zero(), !0xcc));
@@ -62,11 +63,11 @@ impl Builder<'_> {
     /// `bfind` of 64 bits: the highest bit that differs from the sign.
     pub fn find_long(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
-        let mut words = self.source_words(&inst.operands[1], ty)?.map(|w| self.in_reg(w));
+        let mut words = self.source_words(&inst.operands[1], ty)?.each(|w| self.in_reg(w));
         if is_signed(ty) {
             let sign = self.temp();
             self.sign_word(sign, words[1]);
-            words = words.map(|word| {
+            words = words.each(|word| {
                 let differs = self.temp();
                 self.lop3(differs, word, sign, Operand::zero(), crate::ori::build::int::LUT_XOR);
                 differs
@@ -157,7 +158,7 @@ impl Builder<'_> {
             self.and(cut, a, mask);
             return Ok([cut, Operand::zero()]);
         }
-        let [low, high] = self.source_words(operand, ty)?.map(|word| self.in_reg(word));
+        let [low, high] = self.source_words(operand, ty)?.each(|word| self.in_reg(word));
         self.and(cut, high, mask);
         Ok([low, cut])
     }

@@ -3,6 +3,7 @@
 //!
 //! Emits IABS, POPC, FLO, BREV, BMSK, SGXT and LOP3.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered};
 use crate::lower::operand::is_signed;
 use crate::ori::Operand;
@@ -38,7 +39,7 @@ impl Builder<'_> {
             return Ok(());
         }
         let a = self.source_words(&inst.operands[1], ty)?;
-        let a = a.map(|word| self.in_reg(word));
+        let a = a.each(|word| self.in_reg(word));
         let (negative, p) = (self.temp_pair(), self.temp_pred());
         let n = self.words(negative);
         self.add_long(n, [Operand::zero(); 2], a, true);
@@ -52,12 +53,12 @@ impl Builder<'_> {
     pub fn population(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         let d = self.dest(&inst.operands[0])?;
-        let words = self.source_words(&inst.operands[1], ty)?.map(|w| self.in_reg(w));
+        let words = self.source_words(&inst.operands[1], ty)?.each(|w| self.in_reg(w));
         if ty.bits() == 32 {
             self.unary(Op::POPC, &[], d, words[0]);
             return Ok(());
         }
-        let counts = words.map(|word| {
+        let counts = words.each(|word| {
             let count = self.temp();
             self.unary(Op::POPC, &[], count, word);
             count
@@ -70,7 +71,7 @@ impl Builder<'_> {
     pub fn leading_zeros(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         let d = self.dest(&inst.operands[0])?;
-        let words = self.source_words(&inst.operands[1], ty)?.map(|w| self.in_reg(w));
+        let words = self.source_words(&inst.operands[1], ty)?.each(|w| self.in_reg(w));
         if ty.bits() == 32 {
             let top = self.temp();
             self.unary(Op::FLO, &[U32], top, words[0]);
@@ -86,7 +87,7 @@ impl Builder<'_> {
     /// The position of the highest set bit within the word that contains it, and 31 or 63 to
     /// compute the distance from the top.
     fn highest_of_long(&mut self, words: [Operand; 2], sign: M) -> (Operand, Operand) {
-        let positions = words.map(|word| {
+        let positions = words.each(|word| {
             let position = self.temp();
             self.unary(Op::FLO, &[sign], position, word);
             position
@@ -117,13 +118,13 @@ impl Builder<'_> {
     /// `brev`
     pub fn reverse(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
-        let words = self.source_words(&inst.operands[1], ty)?.map(|w| self.in_reg(w));
+        let words = self.source_words(&inst.operands[1], ty)?.each(|w| self.in_reg(w));
         let d = self.dest(&inst.operands[0])?;
         if ty.bits() == 32 {
             self.unary(Op::BREV, &[], d, words[0]);
             return Ok(());
         }
-        let reversed = [words[1], words[0]].map(|word| {
+        let reversed = [words[1], words[0]].each(|word| {
             let reversed = self.temp();
             self.unary(Op::BREV, &[], reversed, word);
             reversed

@@ -4,6 +4,7 @@
 //! A division or remainder becomes one pseudo-operation, which LateExpansion expands, so the phases
 //! in between see a single operation. The other operations are emitted directly.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered};
 use crate::lower::operand::is_signed;
 use crate::ori::Operand;
@@ -24,7 +25,7 @@ impl Builder<'_> {
             (_, false) => Op::IDIV,
             (_, true) => Op::IREM,
         };
-        let [a, b] = [1, 2].map(|i| &inst.operands[i]);
+        let [a, b] = [1, 2].each(|i| &inst.operands[i]);
         let (a, b) = if ty.bits() == 64 {
             (self.pair_source(a, ty)?, self.pair_source(b, ty)?)
         } else {
@@ -95,11 +96,11 @@ impl Builder<'_> {
         let ty = inst.types[0];
         let mut words = [[Operand::zero(); 2]; 3];
         for (pair, operand) in words.iter_mut().zip(&inst.operands[1..4]) {
-            *pair = self.source_words(operand, ty)?.map(|word| self.in_reg(word));
+            *pair = self.source_words(operand, ty)?.each(|word| self.in_reg(word));
         }
         let [a, b, c] = words;
         let p = self.temp_pred();
-        let [up, down, either] = [(); 3].map(|()| [self.temp(), self.temp()]);
+        let [up, down, either] = [(); 3].each(|()| [self.temp(), self.temp()]);
         self.compare_words(p, GE, if is_signed(ty) { S32 } else { U32 }, a, b);
         self.add_long(up, a, b, true);
         self.add_long(down, b, a, true);

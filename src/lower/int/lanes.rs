@@ -4,6 +4,7 @@
 //! one VIADD or VIMNMX, and `set` of packed integers to one VISET. The front end accepts these
 //! forms only for targets that have the opcodes.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
@@ -76,7 +77,7 @@ impl Builder<'_> {
             Compare::Ge | Compare::Hs => GE,
             _ => return Err(Refusal::NotBuilt),
         };
-        let [a, b] = [1, 2].map(|at| self.source_reg(&inst.operands[at], ty));
+        let [a, b] = [1, 2].each(|at| self.source_reg(&inst.operands[at], ty));
         let (a, b, d) = (a?, b?, self.dest(&inst.operands[0])?);
         self.put(Op::VISET, &[compare, kind], &[(Role::D, d), (Role::A, a), (Role::B, b)]);
         Ok(())
@@ -84,7 +85,7 @@ impl Builder<'_> {
 
     /// `clmad`: one half of a product without carries, and a sum without them.
     pub fn carryless_product(&mut self, inst: &ast::Instruction) -> Lowered {
-        let [a, b, c] = [1, 2, 3].map(|at| self.source_pair(&inst.operands[at], inst.types[0]));
+        let [a, b, c] = [1, 2, 3].each(|at| self.source_pair(&inst.operands[at], inst.types[0]));
         let (a, b, c, d) = (a?, b?, c?, self.dest(&inst.operands[0])?);
         let part: &[M] = if inst.mods.mul_mode == Some(MulMode::Hi) { &[PRODUCT_HI] } else { &[] };
         self.put(Op::CLMAD, part, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);

@@ -5,6 +5,7 @@
 //! address in shared memory includes the base of the block's window. An address of a parameter or a
 //! constant is the byte offset in its constant bank.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::call::call_graph::function_of;
 use crate::lower::call::params::Home;
@@ -109,7 +110,7 @@ impl Builder<'_> {
     pub fn cluster_address(&mut self, inst: &ast::Instruction) -> Lowered {
         let ty = inst.types[0];
         let value = self.source(&inst.operands[1], ty)?;
-        let words = self.words(value).map(|word| self.in_reg(word));
+        let words = self.words(value).each(|word| self.in_reg(word));
         if inst.op == PtxOp::Getctarank {
             let (d, shift) = (self.dest(&inst.operands[0])?, self.imm(CLUSTER_SHIFT));
             self.shf(&SHF_R_U32_HI, d, Operand::zero(), shift, words[0]);
@@ -258,7 +259,7 @@ impl Builder<'_> {
         if let Some(function) = function_of(self.module, id) {
             if self.globals.object {
                 let name = self.module.functions[self.calls.resolved(function)].name.clone();
-                let words = [RelocRole::FunctionLow, RelocRole::FunctionHigh].map(|r| self.linked(r, &name, offset));
+                let words = [RelocRole::FunctionLow, RelocRole::FunctionHigh].each(|r| self.linked(r, &name, offset));
                 return Ok(self.pair_of(words));
             }
             let value = self.calls.pointer(function).filter(|_| offset == 0).ok_or(Refusal::NotBuilt)?;

@@ -5,6 +5,7 @@
 //! ptxas makes.
 
 use super::address::{Place, Window};
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
@@ -147,7 +148,7 @@ impl Builder<'_> {
         };
         let a = self.words(a);
         let [past, distance, reach] =
-            [self.temp_pair(), self.temp_pair(), self.temp_pair()].map(|pair| self.words(pair));
+            [self.temp_pair(), self.temp_pair(), self.temp_pair()].each(|pair| self.words(pair));
         self.add_long(past, a, base, true);
         self.add_long(distance, past, start, true);
         self.add_long(reach, last, start, true);

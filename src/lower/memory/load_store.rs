@@ -7,6 +7,7 @@
 
 use super::address::{Place, Window};
 use super::memory_model::Order;
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::operand::is_signed;
 use crate::ori::mods::*;
@@ -173,7 +174,7 @@ impl Builder<'_> {
     /// Loads 256 bits of global memory into two tuples of four registers.
     fn load_wide(&mut self, place: Place, order: &Order) -> Vec<Operand> {
         let place = self.wide_place(place);
-        let [(low, mut regs), (high, more)] = [(); 2].map(|()| self.temp_vector(4));
+        let [(low, mut regs), (high, more)] = [(); 2].each(|()| self.temp_vector(4));
         let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
         args.extend([(Role::D, low), (Role::E, high)]);
         self.address_args(place, order, &mut args);

@@ -5,6 +5,7 @@
 //! 0 and 1, its pair of lanes in bit 2, the byte of the B scale in bits 3 and 4, its lane in bits 5
 //! and 6.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::wgmma::named;
 use crate::ori::mods::*;
@@ -50,7 +51,7 @@ impl Builder<'_> {
         let metadata = of_a.first().map(|metadata| self.one_word(metadata)).transpose()?;
         let first = metadata.map_or(first, |metadata| self.fragment_of(&[metadata, first], 2));
         self.all_lanes();
-        let [a, b, c] = [0, 1, 2].map(|i| self.fragment_of(&parts[i], parts[i].len()));
+        let [a, b, c] = [0, 1, 2].each(|i| self.fragment_of(&parts[i], parts[i].len()));
         let (d, regs) = self.temp_vector(4);
         let mut args = vec![
             (Role::D, d),

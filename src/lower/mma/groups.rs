@@ -10,6 +10,7 @@
 //! the 16-bit instruction wants it in two adjacent lanes. Source of the fragment layouts: PTX ISA
 //! 9.0, 9.7.14.6.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered};
 use crate::ori::Operand;
 use crate::ori::mods::*;
@@ -64,7 +65,7 @@ impl Builder<'_> {
         let (first, second, two, one) = (self.temp(), self.temp(), self.imm(2), self.imm(1));
         self.imad(first, bit, two, quad);
         self.add(second, first, one);
-        let rows = [first, second].map(|from| {
+        let rows = [first, second].each(|from| {
             let (got, clamp) = (self.temp(), self.literal(0x1f));
             self.put(Op::SHFL, &[SHFL_IDX], &[(Role::D, got), (Role::A, both), (Role::B, from), (Role::C, clamp)]);
             got

@@ -8,6 +8,7 @@
 //! For mixed types, the mma is computed in f32 between conversions: the fragments of both types
 //! hold the same elements in the same order.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::Operand;
 use crate::ori::mods::*;
@@ -40,7 +41,7 @@ impl Builder<'_> {
             }
             parts.push(words);
         }
-        let [a, b] = [0, 1].map(|i| parts[i].get(..2).map(|w| [w[0], w[1]]));
+        let [a, b] = [0, 1].each(|i| parts[i].get(..2).map(|w| [w[0], w[1]]));
         let (a, b) = (a.ok_or(Refusal::NotBuilt)?, b.ok_or(Refusal::NotBuilt)?);
         self.all_lanes();
         let lane = self.lane_in_quarter();
@@ -70,7 +71,7 @@ impl Builder<'_> {
         if ty == ScalarType::F32 {
             return words.to_vec();
         }
-        words.iter().flat_map(|word| [0, 1].map(|half| self.half_as_single(*word, half))).collect()
+        words.iter().flat_map(|word| [0, 1].each(|half| self.half_as_single(*word, half))).collect()
     }
 
     fn half_as_single(&mut self, word: Operand, half: usize) -> Operand {
@@ -104,7 +105,7 @@ impl Builder<'_> {
     fn lane_in_quarter(&mut self) -> Lane {
         let (number, special) = (self.temp(), self.special_number("SR_LANEID"));
         self.put(Op::S2R, &[], &[(Role::D, number), (Role::S, special)]);
-        let [base, bit0, bit1, upper] = [12, 1, 2, UPPER].map(|mask| {
+        let [base, bit0, bit1, upper] = [12, 1, 2, UPPER].each(|mask| {
             let (d, mask) = (self.temp(), self.imm(mask));
             self.and(d, number, mask);
             d
@@ -116,7 +117,7 @@ impl Builder<'_> {
     fn words_of_lane(&mut self, words: [Operand; 2], base: Operand, part: Operand, number: u32) -> [Operand; 2] {
         let (lane, number, clamp) = (self.temp(), self.imm(number), self.literal(31));
         self.put(Op::IADD3, &[], &[(Role::D, lane), (Role::A, base), (Role::B, number), (Role::C, part)]);
-        words.map(|word| {
+        words.each(|word| {
             let d = self.temp();
             self.put(Op::SHFL, &[SHFL_IDX], &[(Role::D, d), (Role::A, word), (Role::B, lane), (Role::C, clamp)]);
             d
@@ -141,7 +142,7 @@ impl Builder<'_> {
 
     /// All four elements of two words.
     fn four_singles(&mut self, words: [Operand; 2]) -> [Operand; 4] {
-        [0, 1, 2, 3].map(|k| self.half_as_single(words[k / 2], k % 2))
+        [0, 1, 2, 3].each(|k| self.half_as_single(words[k / 2], k % 2))
     }
 
     /// The rows of A that the lane's results need, each along k.
@@ -153,16 +154,16 @@ impl Builder<'_> {
             let first = self.temp();
             self.add(first, lane.base, lane.upper);
             return [0, 2]
-                .map(|row| self.words_of_lane(a, first, lane.bit0, row))
-                .map(|w| self.four_singles(w))
+                .each(|row| self.words_of_lane(a, first, lane.bit0, row))
+                .each(|w| self.four_singles(w))
                 .to_vec();
         }
         // Lane k of the half has element k of its four rows.
-        let held = [0, 1, 2, 3].map(|k| self.words_of_lane(a, lane.base, lane.upper, k));
+        let held = [0, 1, 2, 3].each(|k| self.words_of_lane(a, lane.base, lane.upper, k));
         if wide {
-            return [0, 1].map(|row| held.map(|words| self.half_by_bit(words[row], lane.bit0))).to_vec();
+            return [0, 1].each(|row| held.each(|words| self.half_by_bit(words[row], lane.bit0))).to_vec();
         }
-        let row = held.map(|words| {
+        let row = held.each(|words| {
             let word = self.word_by_bit(words, lane.bit1);
             self.half_by_bit(word, lane.bit0)
         });
@@ -178,7 +179,7 @@ impl Builder<'_> {
             for row in [0, 2] {
                 let held = self.words_of_lane(words, first, lane.bit0, row);
                 let word = self.word_by_bit(held, lane.bit1);
-                sums.extend([0, 1].map(|half| self.half_as_single(word, half)));
+                sums.extend([0, 1].each(|half| self.half_as_single(word, half)));
             }
         }
         sums
@@ -196,13 +197,13 @@ impl Builder<'_> {
                 }
                 continue;
             }
-            let held = [0, 1, 2, 3].map(|k| self.words_of_lane(b, lane.base, Operand::zero(), half + k));
+            let held = [0, 1, 2, 3].each(|k| self.words_of_lane(b, lane.base, Operand::zero(), half + k));
             if wide {
-                let words = held.map(|words| self.word_by_bit(words, lane.bit1));
-                columns.extend([0, 1].map(|column| words.map(|word| self.half_as_single(word, column))));
+                let words = held.each(|words| self.word_by_bit(words, lane.bit1));
+                columns.extend([0, 1].each(|column| words.each(|word| self.half_as_single(word, column))));
             } else {
-                let of = |s: &mut Self, n: usize| held.map(|words| s.half_as_single(words[n / 2], n % 2));
-                columns.extend([0, 1, 2, 3].map(|column| of(self, column)));
+                let of = |s: &mut Self, n: usize| held.each(|words| s.half_as_single(words[n / 2], n % 2));
+                columns.extend([0, 1, 2, 3].each(|column| of(self, column)));
             }
         }
         columns

@@ -5,6 +5,7 @@
 //! MOVM. An mma reads and writes fresh register tuples, so a PTX register may be in several
 //! fragments. Each instruction is preceded by a SYNCMASK of the full warp.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::ori::mods::*;
 use crate::ori::{InstId, Kind, Operand};
@@ -132,8 +133,8 @@ impl Builder<'_> {
             }
             Some(_) => return Err(Refusal::NotBuilt),
         };
-        let types = [1, 2].map(|i| inst.types.get(i).copied().unwrap_or(ScalarType::F16));
-        let lens = product.frag.map(|n| usize::from(n) * words);
+        let types = [1, 2].each(|i| inst.types.get(i).copied().unwrap_or(ScalarType::F16));
+        let lens = product.frag.each(|n| usize::from(n) * words);
         self.all_lanes();
         let mut sparse = sparse;
         if let (true, Some([metadata, selector])) = (product.way.orders(), sparse) {
@@ -188,7 +189,7 @@ impl Builder<'_> {
             of.iter().skip(start).take(len).copied().collect()
         };
         for step in f.product.steps {
-            let [d0, a0, b0] = step.map(|n| usize::from(n) * words);
+            let [d0, a0, b0] = step.each(|n| usize::from(n) * words);
             let (a, b) = (slice(first, a0, f.lens[1]), slice(second, b0, f.lens[2]));
             let mut sum = slice(&result, d0, f.lens[0]);
             for (number, (a, b)) in self.ways(f, &a, &b).into_iter().enumerate() {
@@ -221,15 +222,15 @@ impl Builder<'_> {
         let [ta, tb] = f.types;
         match f.product.way {
             Way::Direct | Way::Order => vec![(a.to_vec(), b.to_vec())],
-            Way::Bytes => [false, true].map(|high| (self.halves_of(a, high, ta), self.halves_of(b, high, tb))).into(),
+            Way::Bytes => [false, true].each(|high| (self.halves_of(a, high, ta), self.halves_of(b, high, tb))).into(),
             Way::SparseBytes | Way::OrderBytes => {
                 let halves = b.chunks(b.len().div_ceil(2).max(1)).map(|half| self.both_halves(half, tb));
                 let halves: Vec<Vec<Operand>> = halves.collect();
-                let factors = [false, true].map(|high| self.halves_of(a, high, ta));
+                let factors = [false, true].each(|high| self.halves_of(a, high, ta));
                 factors.into_iter().zip(halves).collect()
             }
             Way::Nibbles | Way::OrderNibbles => {
-                [0, 4].map(|by| (self.nibbles(a, by, ta), self.nibbles(b, by, tb))).into()
+                [0, 4].each(|by| (self.nibbles(a, by, ta), self.nibbles(b, by, tb))).into()
             }
             Way::Bits => self.bit_positions(a, b),
             Way::Differ => self.differences(a, b).into(),
@@ -289,7 +290,7 @@ impl Builder<'_> {
 
     /// All 8-bit floats of each word as f16, two words for each.
     fn both_halves(&mut self, words: &[Operand], ty: ScalarType) -> Vec<Operand> {
-        let one = |b: &mut Self, word: &Operand| [false, true].map(|high| b.halves_of(&[*word], high, ty)).concat();
+        let one = |b: &mut Self, word: &Operand| [false, true].each(|high| b.halves_of(&[*word], high, ty)).concat();
         words.iter().flat_map(|word| one(self, word)).collect()
     }
 

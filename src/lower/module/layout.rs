@@ -16,10 +16,11 @@ use crate::lower::call::params::MOST_IN_REGISTERS;
 use crate::lower::image_call::{is_of_volume, stack_bytes};
 use crate::lower::operand::constant_bits;
 use crate::ptx::ast::{self, FunctionId, InitValue, Linkage, OperandKind, Statement, SymbolId, SymbolKind};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::GenerationInfo;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::ptx::{Limit, Space, TypeClass};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Section number of a variable that several objects may declare and none defines.
 const SHN_COMMON: u16 = 0xfff2;
@@ -59,7 +60,7 @@ pub(crate) struct ModuleLayout {
     pub loose: Vec<KeptSymbol>,
     loose_names: HashSet<String>,
     /// Shared memory of an object: each entry's own variables; under `None`, the rest.
-    pub shared: BTreeMap<Option<FunctionId>, Shared>,
+    pub shared: SortedMap<Option<FunctionId>, Shared>,
     /// Variables declared in function bodies, with their functions.
     local: HashMap<SymbolId, FunctionId>,
     elf: Layout,
@@ -414,7 +415,7 @@ pub(crate) struct FunctionLayout {
 pub(crate) struct Aligned {
     pub start: u64,
     pub align: u64,
-    pub variables: BTreeSet<SymbolId>,
+    pub variables: SortedSet<SymbolId>,
 }
 
 impl FunctionLayout {
@@ -501,7 +502,7 @@ impl FunctionLayout {
         Ok(())
     }
 
-    fn place_shared(&mut self, module: &ast::Module, used: &BTreeSet<SymbolId>, info: &GenerationInfo) {
+    fn place_shared(&mut self, module: &ast::Module, used: &SortedSet<SymbolId>, info: &GenerationInfo) {
         let variables: Vec<(SymbolId, &ast::Variable)> = variables_of(module, used);
         let base = u64::from(info.shared_base);
         let mut shared = base;
@@ -587,7 +588,7 @@ fn params_end(module: &ast::Module, function: &ast::Function, base: u64) -> u64 
 }
 
 /// Variables in source order, which is that of their numbers.
-fn variables_of<'a>(module: &'a ast::Module, used: &BTreeSet<SymbolId>) -> Vec<(SymbolId, &'a ast::Variable)> {
+fn variables_of<'a>(module: &'a ast::Module, used: &SortedSet<SymbolId>) -> Vec<(SymbolId, &'a ast::Variable)> {
     let variable = |id: &SymbolId| match &module.symbols[*id].kind {
         SymbolKind::Variable(variable) => Some((*id, variable.as_ref())),
         _ => None,
@@ -609,8 +610,8 @@ pub(crate) fn own_params(module: &ast::Module, function: &ast::Function) -> Vec<
 
 /// Bytes of stack arguments of the calls of a function, and the variables that a callee writes in
 /// memory.
-fn outgoing(module: &ast::Module, calls: &Calls, function: &ast::Function) -> (u64, BTreeSet<SymbolId>) {
-    let (mut bytes, mut written) = (0, BTreeSet::new());
+fn outgoing(module: &ast::Module, calls: &Calls, function: &ast::Function) -> (u64, SortedSet<SymbolId>) {
+    let (mut bytes, mut written) = (0, SortedSet::new());
     for statement in function.body.iter().flatten() {
         let Statement::Instruction(inst) = statement else { continue };
         if calls.copies_by_call && is_by_call(inst) {

@@ -5,6 +5,7 @@
 //! the whole 32-bit constant of a MOV or the absolute target of a CALL.
 
 use super::layout::is_shared;
+use crate::arrays::Each;
 use crate::lower::builder::Builder;
 use crate::lower::call::abi::RETURN_ADDRESS;
 use crate::lower::call::call_site::Target;
@@ -36,7 +37,7 @@ impl Builder<'_> {
         let name = self.globals.link_name(self.module, id);
         match variable.space {
             Space::Global => {
-                let words = [RelocRole::AddressLow, RelocRole::AddressHigh].map(|role| self.linked(role, &name, 0));
+                let words = [RelocRole::AddressLow, RelocRole::AddressHigh].each(|role| self.linked(role, &name, 0));
                 Some((self.pair_of(words), 0))
             }
             Space::Const => Some((self.linked(RelocRole::Constant, &name, 0), 0)),
@@ -69,7 +70,7 @@ impl Builder<'_> {
         defs: &[Operand],
         frame: Option<(Operand, u64)>,
     ) {
-        let [low, high] = RETURN_ADDRESS.map(|n| self.f.new_fixed(File::R, n));
+        let [low, high] = RETURN_ADDRESS.each(|n| self.f.new_fixed(File::R, n));
         for (reg, high) in [(low, false), (high, true)] {
             let address = self.f.symbol(Symbol::Return { high });
             self.put(Op::MOV, &[], &[(Role::D, Operand::reg(reg)), (Role::A, address)]);

@@ -5,6 +5,7 @@
 //! operation that can exceed it, is truncated to 34. The result is then clamped to its size,
 //! inserted into the last operand, or combined with it. `vmad` computes in three words.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::float::compare::int_comparison;
 use crate::lower::operand::is_signed;
@@ -56,7 +57,7 @@ impl Builder<'_> {
         operands: [Operand; 2],
         signs: [bool; 2],
     ) -> Lowered<[Operand; 2]> {
-        let [a, b] = [0, 1].map(|i| [operands[i], self.high_word(operands[i], signs[i])]);
+        let [a, b] = [0, 1].each(|i| [operands[i], self.high_word(operands[i], signs[i])]);
         let result = self.temp_pair();
         let d = self.words(result);
         match step {
@@ -156,7 +157,7 @@ impl Builder<'_> {
     /// `vmad`: the product and the sum in 96 bits, shifted down, clamped.
     pub(crate) fn video_mad(&mut self, inst: &ast::Instruction) -> Lowered {
         let signs = [is_signed(inst.types[1]), is_signed(inst.types[2])];
-        let negated = [1, 2, 3].map(|i| is_negated(&inst.operands[i]));
+        let negated = [1, 2, 3].each(|i| is_negated(&inst.operands[i]));
         let turned = negated[0] ^ negated[1];
         let signed = signs[0] || signs[1] || turned || negated[2];
         let a = self.video_source(&inst.operands[1], inst.types[1])?;
@@ -164,7 +165,7 @@ impl Builder<'_> {
         let mut c = self.video_word(&inst.operands[3])?;
         let mut product = self.wide_product([a, b], signs);
         if turned {
-            product = product.map(|word| self.not_word(word));
+            product = product.each(|word| self.not_word(word));
         }
         if negated[2] {
             c = self.not_word(c);
@@ -197,7 +198,7 @@ impl Builder<'_> {
             // The product so far is unsigned: if the signed factor is negative, subtract the other
             // one, one word up.
             let (number, other) = if signs[0] { (a, b) } else { (b, a) };
-            let [mask, less, right] = [(); 3].map(|()| self.temp());
+            let [mask, less, right] = [(); 3].each(|()| self.temp());
             self.sign_word(mask, number);
             self.and(less, mask, other);
             self.add(right, high, less.negated());
@@ -209,7 +210,7 @@ impl Builder<'_> {
 
     /// The sum of two numbers of three words.
     fn add_three(&mut self, a: [Operand; 3], b: [Operand; 3], mut carry: Operand) -> [Operand; 3] {
-        let d = [(); 3].map(|()| self.temp());
+        let d = [(); 3].each(|()| self.temp());
         for i in 0..3 {
             let out = if i < 2 { self.temp_pred() } else { Operand::NULL };
             if carry.is_null() {
@@ -231,7 +232,7 @@ impl Builder<'_> {
         };
         if amount != 0 {
             let (amount, [low, middle, high]) = (self.imm(amount), sum);
-            sum = [(); 3].map(|()| self.temp());
+            sum = [(); 3].each(|()| self.temp());
             self.shf(&SHF_R_U64, sum[0], low, amount, middle);
             self.shf(&SHF_R_U64, sum[1], middle, amount, high);
             self.shf(&SHF_R_S32_HI, sum[2], Operand::zero(), amount, high);

@@ -5,6 +5,7 @@
 //! inserted or added to the last operand. Lanes outside the mask come from the last operand. The
 //! scalar forms are in `number`.
 
+use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::float::compare::int_comparison;
 use crate::lower::operand::is_signed;
@@ -161,13 +162,13 @@ impl Builder<'_> {
         let (down, here, last, all) = (self.temp_pred(), self.temp_pred(), self.imm(31), self.imm(u32::MAX));
         self.isetp(down, &[LT, AND], offset, Operand::zero());
         self.isetp(here, &[EQ, AND], offset, Operand::zero());
-        let [reversed, other_base, turned, start] = [(); 4].map(|()| self.temp());
+        let [reversed, other_base, turned, start] = [(); 4].each(|()| self.temp());
         self.unary(Op::BREV, &[], reversed, mask);
         self.add(other_base, base.negated(), last);
         self.select(turned, reversed, mask, down);
         self.select(start, other_base, base, down);
         // Clears the bits below the start; if the offset is zero, those above it as well.
-        let [shifted, one_bit, chosen, magnitude, one] = [(); 5].map(|()| self.temp());
+        let [shifted, one_bit, chosen, magnitude, one] = [(); 5].each(|()| self.temp());
         self.shf(&SHF_R_U32_HI, shifted, Operand::zero(), start, turned);
         let unit = self.imm(1);
         self.and(one_bit, shifted, unit);
@@ -180,7 +181,7 @@ impl Builder<'_> {
         self.isetp(found, &[GT, AND, U32], count, rank);
         let mut position = start;
         for width in [16u32, 8, 4, 2, 1] {
-            let [low, count, less, rest, further] = [(); 5].map(|()| self.temp());
+            let [low, count, less, rest, further] = [(); 5].each(|()| self.temp());
             let (part, amount, p) = (self.imm((1 << width) - 1), self.imm(width), self.temp_pred());
             self.and(low, bits, part);
             self.unary(Op::POPC, &[], count, low);
@@ -188,7 +189,7 @@ impl Builder<'_> {
             self.add(less, rank, count.negated());
             self.shf(&SHF_R_U32_HI, rest, Operand::zero(), amount, bits);
             self.add(further, position, amount);
-            let next = [(less, rank), (rest, bits), (further, position)].map(|(yes, no)| {
+            let next = [(less, rank), (rest, bits), (further, position)].each(|(yes, no)| {
                 let chosen = self.temp();
                 self.select(chosen, yes, no, p);
                 chosen

@@ -6,6 +6,7 @@
 
 use super::predicates::is_comparison;
 use crate::analysis::def_use::{DefUse, Fits, is_pure, rewrite};
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_AND;
 use crate::ori::commute::holds_of_words;
 use crate::ori::{Block, Function, InstId, Operand};
@@ -27,7 +28,7 @@ pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
     let Some(bound) = def_use.known(function, function.arg(inst, Role::B)) else { return };
     let Some((predicate, words)) = choice(function, def_use, &function[block][..at], inst) else { return };
     let compare = |word| holds_of_words(&data.mods, word, bound);
-    let [Some(first), Some(second)] = words.map(compare) else { return };
+    let [Some(first), Some(second)] = words.each(compare) else { return };
     if first == second {
         return;
     }

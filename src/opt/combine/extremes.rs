@@ -6,6 +6,7 @@
 
 use super::fuse::{all_free, is_plain_sum};
 use crate::analysis::def_use::{DefUse, Fits, is_pure, rewrite};
+use crate::arrays::Each;
 use crate::ori::{Block, Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
 
@@ -19,7 +20,7 @@ pub fn fuse(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
     if !FUSED.iter().any(|(outer, ..)| *outer == function[inst].op) || !is_bare(function, inst) {
         return false;
     }
-    let [a, b] = [Role::A, Role::B].map(|role| function.arg(inst, role));
+    let [a, b] = [Role::A, Role::B].each(|role| function.arg(inst, role));
     for (taken, other) in [(b, a), (a, b)] {
         let Some(reg) = taken.as_reg().filter(|_| taken == taken.plain()) else { continue };
         let maker = def_use.single_use_def(function, reg);
@@ -27,7 +28,7 @@ pub fn fuse(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
         let (op, of) = (function[inst].op, function[maker].op);
         let found = FUSED.iter().find(|(outer, inner, _)| *outer == op && *inner == of);
         let Some((.., fused)) = found.filter(|_| agree(function, inst, maker)) else { continue };
-        let [x, y] = [Role::A, Role::B].map(|role| function.arg(maker, role));
+        let [x, y] = [Role::A, Role::B].each(|role| function.arg(maker, role));
         let sum = of == Op::IADD3;
         // Only the second term of a sum may have a minus sign.
         let (x, y) = if sum && x.neg() { (y, x) } else { (x, y) };
@@ -37,7 +38,7 @@ pub fn fuse(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
         // An immediate stands in the middle, or at the end of a sum.
         let [p, q, r] = if !sum && function.word_value(other).is_some() { [x, other, y] } else { [x, y, other] };
         let (before, old) = (DefUse::reads(function, inst), function[inst]);
-        let [d, which] = [Role::D, Role::Pp].map(|role| function.arg(inst, role));
+        let [d, which] = [Role::D, Role::Pp].each(|role| function.arg(inst, role));
         let args = [(Role::D, d), (Role::A, p), (Role::B, q), (Role::C, r), (Role::Pp, which)];
         rewrite(function, inst, *fused, &args);
         function[inst].mods = old.mods;

@@ -5,6 +5,7 @@
 
 use super::shift;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
+use crate::arrays::Each;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
@@ -116,7 +117,7 @@ fn sum(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> b
         if all.len() + usize::from(add != 0) > 3 || all.is_empty() {
             continue;
         }
-        let old = [Role::A, Role::B, Role::C].map(|role| (role, function.arg(inst, role)));
+        let old = [Role::A, Role::B, Role::C].each(|role| (role, function.arg(inst, role)));
         if set_terms(function, inst, &all, add) && fits(function, inst) {
             return true;
         }
@@ -227,7 +228,7 @@ fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) ->
             leaves.swap(at, 1);
         }
         let combined = truth(&leaves, &inputs, lut, Some((i, &more, table)));
-        let old = [Role::A, Role::B, Role::C, Role::Lut].map(|role| (role, function.arg(inst, role)));
+        let old = [Role::A, Role::B, Role::C, Role::Lut].each(|role| (role, function.arg(inst, role)));
         let combined = function.imm(combined);
         let new = [(Role::A, leaves[0]), (Role::B, leaves[1]), (Role::C, leaves[2]), (Role::Lut, combined)];
         new.into_iter().for_each(|(role, operand)| function.set_arg(inst, role, operand));
@@ -241,7 +242,7 @@ fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) ->
 
 /// Two shifts whose results share no bits, added or combined by a logical operation.
 fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
-    let parts = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
+    let parts = [Role::A, Role::B, Role::C].each(|role| function.arg(inst, role));
     let given: SmallVec<[Operand; 3]> = parts.into_iter().filter(|o| *o != Operand::zero()).collect();
     let [x, y] = given[..] else { return false };
     let joins = match (function[inst].op, inputs(function, inst)) {
@@ -273,7 +274,7 @@ pub fn one_input(function: &Function, inst: InstId) -> Option<Operand> {
 
 /// Inputs and truth table of a LOP3 without a predicate input.
 fn inputs(function: &Function, inst: InstId) -> Option<([Operand; 3], u64)> {
-    let inputs = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
+    let inputs = [Role::A, Role::B, Role::C].each(|role| function.arg(inst, role));
     let plain = |o: &Operand| *o == o.plain() && matches!(o.kind(), Kind::Reg(_) | Kind::Imm(_) | Kind::Zero);
     let pp = function.arg(inst, Role::Pp);
     let alone = pp.is_null() || pp == Operand::never();

@@ -7,6 +7,7 @@
 use super::long::{high_sum, low_sum};
 use super::shift;
 use crate::analysis::def_use::{DefUse, Fits, rewrite};
+use crate::arrays::Each;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
 
@@ -14,14 +15,14 @@ use crate::tables::{Mod, Op, Role, value};
 pub fn fuse(function: &mut Function, def_use: &mut DefUse, high: InstId, fits: Fits) -> bool {
     let Some(carry) = high_sum(function, high) else { return false };
     let Some(low) = def_use.single_use_def(function, carry).filter(|low| low_sum(function, *low)) else { return false };
-    let words = |role| [low, high].map(|inst| function.arg(inst, role));
+    let words = |role| [low, high].each(|inst| function.arg(inst, role));
     let (x, y) = (words(Role::A), words(Role::B));
     for (term, other) in [(x, y), (y, x)] {
         let Some((source, count)) = shifted(function, def_use, term) else { continue };
         if other.iter().any(|word| *word != word.plain()) {
             continue;
         }
-        let before = [low, high].map(|inst| (DefUse::reads(function, inst), function[inst]));
+        let before = [low, high].each(|inst| (DefUse::reads(function, inst), function[inst]));
         let (d, count, carry) = (words_of(function, [low, high]), function.imm(count.into()), Operand::reg(carry));
         let both = [(Role::A, source[0]), (Role::Sh, count)];
         let first = [(Role::D, d[0]), (Role::Pu, carry), (Role::B, other[0])];
@@ -43,12 +44,12 @@ pub fn fuse(function: &mut Function, def_use: &mut DefUse, high: InstId, fits: F
 }
 
 fn words_of(function: &Function, insts: [InstId; 2]) -> [Operand; 2] {
-    insts.map(|inst| function.arg(inst, Role::D))
+    insts.each(|inst| function.arg(inst, Role::D))
 }
 
 /// The words of the number that a pair shifts to the left, and by how many places.
 fn shifted(function: &Function, def_use: &DefUse, term: [Operand; 2]) -> Option<([Operand; 2], u32)> {
-    let [Some(low), Some(high)] = term.map(|word| {
+    let [Some(low), Some(high)] = term.each(|word| {
         let reg = word.as_reg().filter(|_| word == word.plain())?;
         def_use.single_use_def(function, reg)
     }) else {

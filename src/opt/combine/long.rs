@@ -7,6 +7,7 @@
 use super::fuse::all_free;
 use super::shift;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
+use crate::arrays::Each;
 use crate::ori::operand::Kind;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Mods, Op, Role, value};
@@ -80,21 +81,21 @@ pub fn long_sum(function: &mut Function, def_use: &mut DefUse, high: InstId, fit
     let (x, y) = (operands(Role::A), operands(Role::B));
     for (inner, other) in [(x, y), (y, x)] {
         let Some(p) = pair(function, (inner[0], inner[1])) else { continue };
-        let makers = p.map(|reg| def_use.single_use_def(function, reg));
+        let makers = p.each(|reg| def_use.single_use_def(function, reg));
         let [Some(low_inner), Some(high_inner)] = makers else { continue };
         let Some(carried) = high_sum(function, high_inner) else { continue };
         if def_use.single_use_def(function, carried) != Some(low_inner) || !low_sum(function, low_inner) {
             continue;
         }
-        let parts = |inst| [Role::A, Role::B].map(|role| function.arg(inst, role));
+        let parts = |inst| [Role::A, Role::B].each(|role| function.arg(inst, role));
         let (Some(l), Some(h)) =
             (three(function, other[0], parts(low_inner)), three(function, other[1], parts(high_inner)))
         else {
             continue;
         };
-        let before = [low, high].map(|inst| (DefUse::reads(function, inst), function[inst]));
+        let before = [low, high].each(|inst| (DefUse::reads(function, inst), function[inst]));
         let second = Operand::reg(function.new_reg(File::P));
-        let d = [low, high].map(|inst| function.arg(inst, Role::D));
+        let d = [low, high].each(|inst| function.arg(inst, Role::D));
         let carry = Operand::reg(carry);
         rewrite(function, low, Op::IADD3, &[(Role::D, d[0]), (Role::Pu, carry), (Role::Pv, second)]);
         rewrite(function, high, Op::IADD3, &[(Role::D, d[1]), (Role::Pp, carry), (Role::Pq, second)]);
@@ -126,8 +127,8 @@ pub fn long_constants(function: &mut Function, def_use: &mut DefUse, high: InstI
     let (Some(x), Some(y)) = (word(low), word(high)) else { return false };
     let Some((base, bytes)) = long_offset(function, def_use, &regs) else { return false };
     let sum = (y << 32 | x).wrapping_add(bytes);
-    let before = [low, high].map(|inst| DefUse::reads(function, inst));
-    let old = [low, high].map(|inst| [Role::A, Role::B].map(|role| function.arg(inst, role)));
+    let before = [low, high].each(|inst| DefUse::reads(function, inst));
+    let old = [low, high].each(|inst| [Role::A, Role::B].each(|role| function.arg(inst, role)));
     for (inst, base, word) in [(low, base[0], sum as u32), (high, base[1], (sum >> 32) as u32)] {
         let word = if word == 0 { Operand::zero() } else { function.imm(word.into()) };
         function.set_arg(inst, Role::A, Operand::reg(base));

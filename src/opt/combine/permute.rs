@@ -5,6 +5,7 @@
 //! Only a single reader takes its source's place, so each step saves an instruction.
 
 use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_AND;
 use crate::ori::{Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
@@ -26,7 +27,7 @@ const SIGN: u32 = 8;
 pub fn fuse(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> bool {
     let Some(given) = permuted(function, inst) else { return false };
     let mut known: Vec<(Operand, [Byte; 4])> = Vec::new();
-    for operand in [Role::A, Role::C].map(|role| function.arg(inst, role)) {
+    for operand in [Role::A, Role::C].each(|role| function.arg(inst, role)) {
         let maker = operand.as_reg().and_then(|reg| def_use.single_use_def(function, reg));
         if let Some(bytes) = maker.and_then(|maker| moved(function, maker)).filter(|bytes| all_free(function, bytes)) {
             known.push((operand, bytes));
@@ -42,7 +43,7 @@ pub fn fuse(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits)
         },
         Byte::Zero => byte,
     };
-    let bytes = given.map(through);
+    let bytes = given.each(through);
     !known.is_empty() && bytes != given && put(function, inst, bytes, fits) || pack(function, def_use, inst, fits)
 }
 
@@ -136,11 +137,11 @@ fn permuted(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
         return None;
     }
     let selector = function.word_value(function.arg(inst, Role::B))?;
-    let [a, c] = [Role::A, Role::C].map(|role| function.arg(inst, role));
+    let [a, c] = [Role::A, Role::C].each(|role| function.arg(inst, role));
     let word =
         |operand: Operand| operand == operand.plain() && (operand.as_reg().is_some() || operand == Operand::zero());
     (word(a) && word(c)).then(|| {
-        [0, 4, 8, 12].map(|shift| {
+        [0, 4, 8, 12].each(|shift| {
             let digit = selector >> shift;
             let source = if digit & 4 == 0 { a } else { c };
             if source == Operand::zero() { Byte::Zero } else { Byte::Of(source, digit & 3, digit & SIGN != 0) }
@@ -171,7 +172,7 @@ fn shifted(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
         (false, true, value::itype::S32) => Byte::Of(source, 3, true),
         _ => return None,
     };
-    Some([0, 1, 2, 3].map(|at: u32| {
+    Some([0, 1, 2, 3].each(|at: u32| {
         let from = if left { at.checked_sub(count) } else { Some(at + count).filter(|from| *from < 4) };
         from.map_or(fill, |from| Byte::Of(source, from, false))
     }))
@@ -180,7 +181,7 @@ fn shifted(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
 /// A word of which whole bytes are cleared.
 fn masked(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
     let table = function.imm_value(function.arg(inst, Role::Lut));
-    let [a, b, c] = [Role::A, Role::B, Role::C].map(|role| function.arg(inst, role));
+    let [a, b, c] = [Role::A, Role::B, Role::C].each(|role| function.arg(inst, role));
     let pp = function.arg(inst, Role::Pp);
     let plain =
         c == Operand::zero() && (pp.is_null() || pp == Operand::never()) && function.arg(inst, Role::Pu).is_null();
@@ -188,7 +189,7 @@ fn masked(function: &Function, inst: InstId) -> Option<[Byte; 4]> {
         return None;
     }
     let mask = function.word_value(b)?;
-    let bytes = [0u32, 1, 2, 3].map(|at| match mask >> (8 * at) & 0xff {
+    let bytes = [0u32, 1, 2, 3].each(|at| match mask >> (8 * at) & 0xff {
         0 => Some(Byte::Zero),
         0xff => Some(Byte::Of(a, at, false)),
         _ => None,

@@ -8,6 +8,7 @@
 //! copy propagation reads.
 
 use crate::analysis::def_use::{DefUse, Fits, is_free, is_pure, rewrite};
+use crate::arrays::Each;
 use crate::ori::commute::inverted;
 use crate::ori::operand::Kind;
 use crate::ori::{Block, Function, InstId, Operand, VReg};
@@ -54,7 +55,7 @@ pub fn fold(function: &mut Function, def_use: &mut DefUse, (block, at): (Block, 
 fn logic(function: &Function, inst: InstId) -> Option<(Leaves, u64)> {
     let lut = function.imm_value(function.arg(inst, Role::Lut))?;
     let alone = function[inst].op == Op::PLOP3 && is_pure(function, inst);
-    let inputs = INPUTS.map(|role| function.arg(inst, role));
+    let inputs = INPUTS.each(|role| function.arg(inst, role));
     let known = |o: &Operand| o.as_reg().is_some_and(|reg| is_free(function, reg)) || o.kind() == Kind::Zero;
     if !alone || !function.arg(inst, Role::Pv).is_null() || !inputs.iter().all(known) {
         return None;
@@ -147,7 +148,7 @@ fn put(function: &mut Function, def_use: &mut DefUse, inst: InstId, leaves: &[VR
     let lut = function.imm(lut);
     let mut args: SmallVec<[(Role, Operand); 6]> = INPUTS.iter().map(|role| (*role, Operand::always())).collect();
     args.iter_mut().zip(leaves).for_each(|(arg, leaf)| arg.1 = Operand::reg(*leaf));
-    let kept = [Role::Pu, Role::Lut2].map(|role| (role, function.arg(inst, role)));
+    let kept = [Role::Pu, Role::Lut2].each(|role| (role, function.arg(inst, role)));
     args.extend(kept);
     args.push((Role::Lut, lut));
     rewrite(function, inst, Op::PLOP3, &args);

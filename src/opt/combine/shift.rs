@@ -5,6 +5,7 @@
 
 use crate::analysis::bit_flow::bytes;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
+use crate::arrays::Each;
 use crate::ori::build::int::LUT_AND;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
@@ -82,7 +83,7 @@ pub fn simplify(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool
 /// The upper half of a register, with zeros below.
 fn cut(function: &mut Function, inst: InstId, whole: Operand) -> bool {
     let (d, zero) = (function.arg(inst, Role::D), Operand::zero());
-    let [mask, table] = [0xffff_0000, u64::from(LUT_AND)].map(|value| function.imm(value));
+    let [mask, table] = [0xffff_0000, u64::from(LUT_AND)].each(|value| function.imm(value));
     let args = [(Role::D, d), (Role::A, whole), (Role::B, mask), (Role::C, zero), (Role::Lut, table)];
     rewrite(function, inst, Op::LOP3, &args);
     true
@@ -164,7 +165,7 @@ fn put(function: &mut Function, inst: InstId, kind: Shift, [a, c]: [Operand; 2],
 /// Fuses `x << n` and `y >> 32 - n`, combined by an operation that returns the bits that are set in
 /// only one of them, to the high word of `x:y << n`.
 pub fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId, parts: [Operand; 2]) -> bool {
-    let made = parts.map(|part| {
+    let made = parts.each(|part| {
         let maker = def_use.def_of(function, part.as_reg().filter(|_| part == part.plain())?)?;
         shift(function, def_use, maker).map(|(kind, count)| (maker, kind, count))
     });

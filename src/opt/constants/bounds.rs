@@ -2,6 +2,7 @@
 //! made it.
 
 use crate::analysis::def_use::{DefUse, is_pure};
+use crate::arrays::Each;
 use crate::opt::combine;
 use crate::ori::build::int::LUT_AND;
 use crate::ori::mods::U32;
@@ -31,7 +32,7 @@ pub fn drop_carry_in(function: &mut Function, inst: InstId) {
     }
     let arg = |role| function.arg(inst, role);
     let never = arg(Role::Pp) == Operand::never() && (arg(Role::Pq).is_null() || arg(Role::Pq) == Operand::never());
-    if never && [Role::A, Role::B, Role::C].map(arg).iter().all(|term| *term == term.plain()) {
+    if never && [Role::A, Role::B, Role::C].each(arg).iter().all(|term| *term == term.plain()) {
         function[inst].mods.set(Mod::X, 0);
         function.set_arg(inst, Role::Pp, Operand::NULL);
         function.set_arg(inst, Role::Pq, Operand::NULL);

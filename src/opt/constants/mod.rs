@@ -12,14 +12,15 @@ mod value;
 
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, is_free, is_pure, rewrite};
+use crate::arrays::Each;
 use crate::opt::combine;
 use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::operand::Kind;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg, table};
+use crate::sorted::SortedSet;
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeSet;
 use value::Value;
 
 /// Runs the pass.
@@ -29,7 +30,7 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let truth = table(function.regs().len());
     let reached = BlockSet::new(function.block_limit());
-    let mut pass = Pass { def_use, truth, reached, closed: BTreeSet::new(), decided: Vec::new(), clear: Vec::new() };
+    let mut pass = Pass { def_use, truth, reached, closed: SortedSet::new(), decided: Vec::new(), clear: Vec::new() };
     pass.reached.insert(function.entry());
     let mut dominators = None;
     for block in cfg.rpo.iter().filter(|block| cfg.reachable(**block)) {
@@ -67,7 +68,7 @@ struct Pass {
     truth: SecondaryMap<VReg, Option<bool>>,
     reached: BlockSet,
     /// Edges that are never taken, from blocks that are reached.
-    closed: BTreeSet<(Block, Block)>,
+    closed: SortedSet<(Block, Block)>,
     /// The branches that are decided.
     decided: Vec<InstId>,
     /// Sums whose carry is never set.
@@ -276,7 +277,7 @@ impl Pass {
             Value::Pair([low, high], bits) => {
                 let second = function.make(Op::MOV);
                 function[second].line = function[inst].line;
-                let [less, more] = [bits as u32, (bits >> 32) as u32].map(|bits| constant(function, bits));
+                let [less, more] = [bits as u32, (bits >> 32) as u32].each(|bits| constant(function, bits));
                 rewrite(function, inst, Op::MOV, &[(Role::D, Operand::reg(low)), (Role::A, less)]);
                 function.set_arg(second, Role::D, Operand::reg(high));
                 function.set_arg(second, Role::A, more);

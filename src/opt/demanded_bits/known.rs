@@ -2,6 +2,7 @@
 
 use crate::analysis::bit_flow::{CHOICE, bytes, lut};
 use crate::analysis::def_use::is_pure;
+use crate::arrays::Each;
 use crate::ori::mods::U32;
 use crate::ori::{File, Function, InstId, Operand, VReg, table};
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -102,7 +103,7 @@ impl Known {
             }
             Op::IADD3 if data.mods.get(Mod::X) != value::x::X => {
                 let most = Bits::at_most(arg(Role::A).most() + arg(Role::B).most() + arg(Role::C).most());
-                let low = [Role::A, Role::B, Role::C].map(|role| self.low_zeros(function, function.arg(inst, role)));
+                let low = [Role::A, Role::B, Role::C].each(|role| self.low_zeros(function, function.arg(inst, role)));
                 let low = low.into_iter().min().unwrap_or(0);
                 Some(Bits { zeros: most.zeros | !u32::MAX.checked_shl(low).unwrap_or(0), ones: 0 })
             }
@@ -113,7 +114,7 @@ impl Known {
 
     fn logic(&self, function: &Function, inst: InstId) -> Option<Bits> {
         let table = lut(function, inst)?;
-        let inputs = [Role::A, Role::B, Role::C].map(|role| self.operand(function, function.arg(inst, role)));
+        let inputs = [Role::A, Role::B, Role::C].each(|role| self.operand(function, function.arg(inst, role)));
         let mut bits = Bits { zeros: u32::MAX, ones: u32::MAX };
         for row in 0..8u32 {
             let impossible = inputs
@@ -129,7 +130,7 @@ impl Known {
     }
 
     fn permuted(&self, function: &Function, inst: InstId) -> Option<Bits> {
-        let inputs = [Role::A, Role::C].map(|role| self.operand(function, function.arg(inst, role)));
+        let inputs = [Role::A, Role::C].each(|role| self.operand(function, function.arg(inst, role)));
         let mut bits = Bits::default();
         for (at, choice) in bytes(function, inst)?.into_iter().enumerate() {
             let input = inputs[(choice % CHOICE / 4) as usize];

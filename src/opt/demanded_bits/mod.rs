@@ -14,6 +14,7 @@ use super::copy_propagation::{free_pair, rename};
 use crate::analysis::PassCx;
 use crate::analysis::bit_flow::{CHOICE, bytes, lut};
 use crate::analysis::def_use::{is_pure, rewrite};
+use crate::arrays::Each;
 use crate::ori::{File, Function, InstId, Operand, VReg, table};
 use crate::tables::{Op, Role};
 use cranelift_entity::SecondaryMap;
@@ -118,7 +119,7 @@ fn cleared(function: &Function, inst: InstId) -> u32 {
 /// The bits at which all rows of the truth table that constants leave possible have a property.
 fn rows(function: &Function, inst: InstId, holds: impl Fn(u32, u32) -> bool) -> u32 {
     let Some(lut) = lut(function, inst) else { return 0 };
-    let inputs = [Role::A, Role::B, Role::C].map(|role| function.word_value(function.arg(inst, role)));
+    let inputs = [Role::A, Role::B, Role::C].each(|role| function.word_value(function.arg(inst, role)));
     let mut all = u32::MAX;
     for row in (0..8).filter(|row| !holds(*row, lut >> row & 1)) {
         let possible = inputs.iter().enumerate().fold(u32::MAX, |possible, (at, value)| match value {

@@ -13,6 +13,7 @@ mod shared;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_free;
 use crate::analysis::loops::{LoopId, Loops};
+use crate::arrays::Each;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::{Mod, Mods, Op, Role};
@@ -109,7 +110,7 @@ impl Facts {
             let Some((_, maker)) = self.maker[next].filter(|(block, _)| loops.contains(id, *block)) else { continue };
             let Some((step, now, nexts, makers)) = self.step(function, loops, id, maker, next) else { continue };
             let own = |reg: VReg| self.maker[reg].filter(|(block, _)| *block == header).map(|(_, phi)| phi);
-            let [Some(first), Some(second)] = now.map(own) else { continue };
+            let [Some(first), Some(second)] = now.each(own) else { continue };
             let Some((high, after)) = inputs(function, loops, id, second) else { continue };
             let outside = |reg: VReg| self.maker[reg].is_some_and(|(block, _)| !loops.contains(id, block));
             let fits = first == *low && function[second].op == Op::PHI && after == nexts[1] && next == nexts[0];
@@ -237,7 +238,7 @@ impl Facts {
         let model = &pointers[group.leader.unwrap_or(group.derived[0])];
         let (now, next) = match group.leader {
             Some(_) => (model.now, model.next),
-            None => (model.now.map(|reg| function.new_like(reg)), model.next.map(|reg| function.new_like(reg))),
+            None => (model.now.each(|reg| function.new_like(reg)), model.next.each(|reg| function.new_like(reg))),
         };
         let mut makers = model.makers.clone();
         if group.leader.is_none() {

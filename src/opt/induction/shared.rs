@@ -1,6 +1,7 @@
 //! Computes pointers that share one where they are read.
 
 use super::{Pair, pair};
+use crate::arrays::Each;
 use crate::opt::copy_propagation::rename;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Function, InstId, Operand, VReg};
@@ -73,7 +74,7 @@ impl Shared {
 /// The product of an instruction added to a pair, in registers like the old ones.
 fn again(function: &mut Function, init: InstId, from: Pair, old: Pair, line: u32) -> InstId {
     let new = function.make_with(Op::IMAD_WIDE, &SmallVec::<[Operand; 8]>::from(function.args(init)));
-    let fresh = old.map(|reg| function.new_like(reg));
+    let fresh = old.each(|reg| function.new_like(reg));
     for (role, regs) in [(Role::C, from), (Role::D, fresh)] {
         let vector = function.vector(&regs);
         let operand = function.arg(init, role).with_vector(vector);

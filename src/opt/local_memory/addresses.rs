@@ -4,6 +4,7 @@
 //! with the window of local memory that make generic addresses. What a PHI joins is not followed.
 
 use crate::analysis::def_use::{DefUse, is_free, is_pure};
+use crate::arrays::Each;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand, VReg, table};
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -103,7 +104,7 @@ impl Addresses {
             (true, -1) => false,
             _ => return,
         };
-        let carries = [Role::Pu, Role::Pv].map(|role| function.arg(inst, role));
+        let carries = [Role::Pu, Role::Pv].each(|role| function.arg(inst, role));
         if !carries[1].is_null() || !function.arg(inst, Role::Pp).is_null() {
             return;
         }

@@ -12,6 +12,7 @@ mod promotion;
 
 use crate::analysis::PassCx;
 use crate::analysis::memory_dependence::is_weak;
+use crate::arrays::Each;
 use crate::ori::hash::QuickMap;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Role};
@@ -74,7 +75,7 @@ impl Twins {
         let Some(low) = low else { return };
         let line = f[inst].line;
         let (op, terms) = match f[inst].op {
-            Op::IADD3 => (Op::IADD3, [Role::A, Role::B, Role::C].map(|role| f.arg(inst, role))),
+            Op::IADD3 => (Op::IADD3, [Role::A, Role::B, Role::C].each(|role| f.arg(inst, role))),
             Op::IMAD_WIDE => {
                 let base = f.arg(inst, Role::C).as_vector().map(|vector| f.vector_regs(vector)[0]);
                 let Some(base) = base else { return };

@@ -4,10 +4,10 @@ use super::addresses::{Addresses, Part};
 use crate::analysis::memory_dependence::{is_weak, size};
 use crate::ori::operand::Kind;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg, ssa};
+use crate::sorted::SortedMap;
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::EntityRef;
-use std::collections::BTreeMap;
 
 /// Bytes of a word of memory.
 const WORD: i64 = 4;
@@ -29,7 +29,7 @@ pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blo
     }
     let mut accesses = Vec::new();
     // Whether each word that is accessed can be a register.
-    let mut words: BTreeMap<i64, bool> = BTreeMap::new();
+    let mut words: SortedMap<i64, bool> = SortedMap::new();
     for inst in insts {
         let Some((_, Some(at))) = addresses.of_access(function, *inst) else { continue };
         let Some(bytes) = size(function, *inst) else { return };
@@ -55,9 +55,9 @@ pub fn run(function: &mut Function, addresses: &Addresses, insts: &[InstId], blo
         return;
     }
     let first_new = function.regs().len();
-    let registers: BTreeMap<i64, VReg> = words.keys().map(|word| (*word, function.new_reg(File::R))).collect();
+    let registers: SortedMap<i64, VReg> = words.keys().map(|word| (*word, function.new_reg(File::R))).collect();
     let last_new = function.regs().len();
-    let chosen: BTreeMap<InstId, Words> =
+    let chosen: SortedMap<InstId, Words> =
         accesses.iter().filter(|a| registers.contains_key(&a.first)).map(|a| (a.inst, *a)).collect();
     for block in blocks {
         let insts = std::mem::take(&mut function[*block]);
@@ -116,7 +116,7 @@ fn is_simple(function: &Function, inst: InstId) -> bool {
 }
 
 /// Copies between the registers of words and those of an access in their place.
-fn copies(function: &mut Function, access: Words, registers: &BTreeMap<i64, VReg>, out: &mut Vec<InstId>) {
+fn copies(function: &mut Function, access: Words, registers: &SortedMap<i64, VReg>, out: &mut Vec<InstId>) {
     let load = function[access.inst].op == Op::LDL;
     let operand = function.arg(access.inst, if load { Role::D } else { Role::B });
     let (mut regs, mut olds) = (Vec::new(), Vec::new());

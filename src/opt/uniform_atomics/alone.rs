@@ -3,6 +3,7 @@
 
 use super::Joiner;
 use super::code::AND;
+use crate::arrays::Each;
 use crate::ori::{Block, Function, InstId, Kind, Operand};
 use crate::tables::{Mod, Op, Prop, Role, sr, value};
 
@@ -71,7 +72,7 @@ impl Joiner<'_> {
         let made = |operand: Operand| operand.as_reg().and_then(|reg| self.def_use.definition(reg));
         for _ in 0..MOST_STEPS {
             let Some(inst) = made(operand) else { return false };
-            let both = [Role::A, Role::B].map(|role| function.arg(inst, role));
+            let both = [Role::A, Role::B].each(|role| function.arg(inst, role));
             let lower = |operand: Operand| {
                 let special = made(operand).map(|inst| function.arg(inst, Role::S).kind());
                 special == Some(Kind::Special(sr::LTMASK))

@@ -18,6 +18,7 @@ mod code;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::{DefUse, Fits};
 use crate::analysis::divergence::{Varying, apart_behind};
+use crate::arrays::Each;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::{Feature, Mod, Op, Prop, Role, sr, value};
@@ -119,7 +120,7 @@ impl Joiner<'_> {
     /// How an instruction becomes one for all lanes; `apart` says whether others may run elsewhere.
     fn way(&self, function: &mut Function, inst: InstId, apart: bool) -> Option<Way> {
         let op = combines(function, inst)?;
-        let address = [Role::A, Role::Ub, Role::Desc].map(|role| function.arg(inst, role));
+        let address = [Role::A, Role::Ub, Role::Desc].each(|role| function.arg(inst, role));
         let guard = function[inst].guard;
         let general = guard.as_reg().is_none_or(|reg| function[reg].file == File::P);
         let uniform = address.into_iter().all(|operand| self.is_uniform(function, operand));

@@ -2,6 +2,7 @@
 
 use super::counter::{self, Counter};
 use super::{FACTOR, HALF, MOST_WHOLE, Shape};
+use crate::arrays::Each;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::tables::{Mod, Op, Role, value};
@@ -161,8 +162,8 @@ impl Copies<'_> {
     /// Appends a predicate's constant value.
     fn set(&mut self, block: Block, (reg, value): (VReg, bool)) {
         let inst = self.function.make(Op::PLOP3);
-        let [lut, none] = [if value { 0x80 } else { 0 }, 0].map(|table| self.function.imm(table));
-        let inputs = [Role::Pa, Role::Pb, Role::Pc].map(|role| (role, Operand::zero()));
+        let [lut, none] = [if value { 0x80 } else { 0 }, 0].each(|table| self.function.imm(table));
+        let inputs = [Role::Pa, Role::Pb, Role::Pc].each(|role| (role, Operand::zero()));
         let tables = [(Role::Pu, Operand::reg(reg)), (Role::Lut, lut), (Role::Lut2, none)];
         inputs.into_iter().chain(tables).for_each(|(role, operand)| self.function.set_arg(inst, role, operand));
         self.append(block, inst);

@@ -6,6 +6,7 @@
 //! which every iteration executes.
 
 use super::Shape;
+use crate::arrays::Each;
 use crate::ori::cfg::Cfg;
 use crate::ori::commute::{holds, inverted, mirrored};
 use crate::ori::{Block, Function, InstId, Kind, Operand, VReg};
@@ -58,7 +59,7 @@ pub fn find(function: &Function, cfg: &Cfg, shape: &Shape) -> Option<Counter> {
     }
     let cmp = function[compare].mods.get(Mod::Cmp);
     let cmp = if wanted { cmp } else { inverted(cmp, false)? };
-    let [a, b] = [Role::A, Role::B].map(|role| function.arg(compare, role));
+    let [a, b] = [Role::A, Role::B].each(|role| function.arg(compare, role));
     let counter = |counted: Operand, bound: Operand, cmp: u8| {
         let reg = counted.as_reg().filter(|reg| counted == Operand::reg(*reg))?;
         body.counter(reg, bound, cmp, (place, compare), (result, wanted))

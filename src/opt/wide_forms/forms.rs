@@ -2,6 +2,7 @@
 
 use super::{carry, place, same};
 use crate::analysis::def_use::Fits;
+use crate::arrays::Each;
 use crate::ori::long::short_constant;
 use crate::ori::{File, Function, InstId, Operand};
 use crate::tables::{Mod, Op, Role, value};
@@ -20,7 +21,7 @@ pub fn sum(function: &mut Function, low: InstId, high: InstId, fits: Fits) -> Op
     if !simple || !carries || !zero(low) || !zero(high) || !alone {
         return None;
     }
-    let words = |inst| [Role::A, Role::B].map(|role| function.arg(inst, role));
+    let words = |inst| [Role::A, Role::B].each(|role| function.arg(inst, role));
     let ([a, b], [x, y]) = (words(low), words(high));
     let d = result(function, low, high)?;
     // A word with zeros above it is added by the product with one.
@@ -64,10 +65,10 @@ pub fn comparison(function: &mut Function, low: InstId, high: InstId, fits: Fits
     if !plain || !alone || !unsigned || !same || !carries {
         return None;
     }
-    let words = |role| [low, high].map(|inst| function.arg(inst, role));
+    let words = |role| [low, high].each(|inst| function.arg(inst, role));
     let (a, b) = (words(Role::A), words(Role::B));
     let (one, two) = (pair(function, a)?, pair(function, b)?);
-    let kept = [Role::Pu, Role::Pv, Role::Pp].map(|role| (role, function.arg(high, role)));
+    let kept = [Role::Pu, Role::Pv, Role::Pp].each(|role| (role, function.arg(high, role)));
     let new = made(function, high, Op::ISETP_64, &[&kept[..], &[(Role::A, one), (Role::B, two)]].concat());
     let mods = &mut function[new].mods;
     [Mod::Cmp, Mod::Bool].into_iter().for_each(|kind| mods.set(kind, of_high.get(kind)));
@@ -98,8 +99,8 @@ pub fn minimum(function: &mut Function, compare: InstId, select: InstId, fits: F
     };
     let alike =
         |one: Operand, two: Operand| one == two || registers(one).is_some_and(|one| Some(one) == registers(two));
-    let [x, y] = [Role::A, Role::B].map(|role| of(compare, role));
-    let [a, b] = [Role::A, Role::B].map(|role| of(select, role));
+    let [x, y] = [Role::A, Role::B].each(|role| of(compare, role));
+    let [a, b] = [Role::A, Role::B].each(|role| of(select, role));
     let straight = alike(x, a) && alike(y, b);
     if !alone || !(straight || alike(x, b) && alike(y, a)) {
         return None;
@@ -122,7 +123,7 @@ pub fn copy(function: &mut Function, op: Op, first: InstId, second: InstId, fits
     let d = |inst| function.arg(inst, Role::D).as_reg().and_then(|reg| place(function, reg));
     let (low, high) = if d(first) < d(second) { (first, second) } else { (second, first) };
     let d = result(function, low, high)?;
-    let words = |role| [low, high].map(|inst| function.arg(inst, role));
+    let words = |role| [low, high].each(|inst| function.arg(inst, role));
     let new = if op == Op::SEL {
         let [one, two] = words(Role::Pp);
         if !same(function, one, two) {
@@ -133,7 +134,7 @@ pub fn copy(function: &mut Function, op: Op, first: InstId, second: InstId, fits
         made(function, second, Op::SEL_64, &[(Role::D, d), (Role::A, a), (Role::B, b), (Role::Pp, one)])
     } else {
         let whole = words(Role::Lanes).iter().all(|lanes| lanes.is_null());
-        let constants = words(Role::A).map(|word| function.word_value(word));
+        let constants = words(Role::A).each(|word| function.word_value(word));
         let a = match constants {
             // Unlike an operand of a sum, a constant that is moved has all its bits.
             [Some(low), Some(high)] if high != 0 || low != 0 => {
@@ -158,7 +159,7 @@ fn made(function: &mut Function, like: InstId, op: Op, args: &[(Role, Operand)])
 
 /// The results of two instructions as one pair.
 fn result(function: &mut Function, low: InstId, high: InstId) -> Option<Operand> {
-    let words = [low, high].map(|inst| function.arg(inst, Role::D));
+    let words = [low, high].each(|inst| function.arg(inst, Role::D));
     // What makes words of the uniform file makes pairs of it.
     let file = if function[low].op == Op::UMOV { File::UR } else { File::R };
     let fits = words[0].as_reg().is_some_and(|reg| function[reg].file == file);

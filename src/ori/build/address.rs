@@ -2,6 +2,7 @@
 //!
 //! Used by lowering and by legalization. Offsets are in bytes.
 
+use crate::arrays::Each;
 use crate::ori::Operand;
 use crate::ori::code::Code;
 use crate::ori::mods::*;
@@ -21,7 +22,7 @@ impl Code {
     /// The 64-bit base of a window, loaded from bank 0 in two words, because it is not aligned to 8
     /// bytes on every generation.
     pub fn window_base(&mut self, offset: u32) -> [Operand; 2] {
-        [offset, offset + 4].map(|at| {
+        [offset, offset + 4].each(|at| {
             let word = self.temp();
             self.put(Op::LDC, &[], &[(Role::D, word), (Role::C, Operand::constant(0, at as u16))]);
             word

@@ -5,6 +5,7 @@
 //! carry the IADD3 of the high words reads. Truth tables are indexed by a = 0xf0, b = 0xcc, c =
 //! 0xaa.
 
+use crate::arrays::Each;
 use crate::ori::InstId;
 use crate::ori::Operand;
 use crate::ori::code::Code;
@@ -150,7 +151,7 @@ impl Code {
     pub fn subtract_if_negative(&mut self, d: Operand, a: [Operand; 2], by: [Operand; 2]) {
         let (sign, high) = (self.temp(), self.in_reg(a[1]));
         self.sign_word(sign, high);
-        let amount = by.map(|word| {
+        let amount = by.each(|word| {
             let masked = self.temp();
             self.and(masked, sign, word);
             masked

@@ -3,12 +3,12 @@
 
 use crate::ori::cfg::Cfg;
 use crate::ori::function::{Block, Function, InstId};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// For each convergent operation, the conditional branches it is control dependent on.
-pub type Conditions = BTreeMap<InstId, BTreeSet<InstId>>;
+pub type Conditions = SortedMap<InstId, SortedSet<InstId>>;
 
 /// The conditions of the convergent operations of a function.
 pub fn convergent_conditions(function: &Function) -> Conditions {
@@ -16,11 +16,11 @@ pub fn convergent_conditions(function: &Function) -> Conditions {
     let operations = |block: Block| function[block].iter().filter(|inst| is_program_convergent(function, **inst));
     let asking: Vec<Block> = cfg.rpo.iter().copied().filter(|block| operations(*block).next().is_some()).collect();
     if asking.is_empty() {
-        return BTreeMap::new();
+        return SortedMap::new();
     }
     let trees = cfg.post_dominators_by_exit(function, usize::MAX);
     let after = |block: Block| trees.iter().find(|tree| tree.covers(block)).and_then(|tree| tree.parent(block));
-    let mut direct: SecondaryMap<Block, BTreeSet<Block>> = SecondaryMap::new();
+    let mut direct: SecondaryMap<Block, SortedSet<Block>> = SecondaryMap::new();
     for block in cfg.rpo.iter().filter(|b| cfg.succs[**b].len() > 1) {
         for succ in &cfg.succs[*block] {
             let mut runner = Some(*succ);
@@ -34,14 +34,14 @@ pub fn convergent_conditions(function: &Function) -> Conditions {
         let guarded = |i: &&InstId| function[**i].op == Op::BRA && !function[**i].guard.is_null();
         function[block].iter().find(guarded).copied()
     };
-    let mut out = BTreeMap::new();
+    let mut out = SortedMap::new();
     for block in asking {
-        let mut closure: BTreeSet<Block> = BTreeSet::new();
+        let mut closure: SortedSet<Block> = SortedSet::new();
         let mut work = vec![block];
         while let Some(at) = work.pop() {
             work.extend(direct[at].iter().filter(|b| closure.insert(**b)));
         }
-        let conditions: BTreeSet<InstId> = closure.iter().filter_map(|b| branch(*b)).collect();
+        let conditions: SortedSet<InstId> = closure.iter().filter_map(|b| branch(*b)).collect();
         operations(block).for_each(|inst| {
             out.insert(*inst, conditions.clone());
         });

@@ -4,8 +4,8 @@
 //! instruction (another type, a modifier of another form of the operation, a missing modifier), and
 //! registers of other types.
 
+use crate::sorted::SortedSet;
 use crate::tables::ptx::{Arg, ArgType, FORMS, Form, Group, Modifiers, Op, Role, ScalarType, Span, TypeClass};
-use std::collections::BTreeSet;
 
 /// Modifiers chosen for one instruction: the group and the index of the text.
 pub(super) type Choice = Vec<(Group, u8)>;
@@ -173,7 +173,7 @@ pub(super) fn instruction(form: &Form, types: &[ScalarType], choice: &Choice) ->
 
 /// Every instruction generated from the forms.
 pub fn instructions() -> Vec<String> {
-    let mut lines = BTreeSet::new();
+    let mut lines = SortedSet::new();
     // ptxas crashes on some combinations of matrix shapes, types and layouts.
     let simple = |form: &&Form| form.op != Op::Call && !form.rules.iter().any(|r| r.group == Group::MatrixShape);
     for form in FORMS.iter().filter(simple) {
@@ -182,7 +182,7 @@ pub fn instructions() -> Vec<String> {
             lines.insert(instruction(form, &lists[0], &ordered(form.op, choice)));
         }
         // The forms of an operation share most modifiers.
-        let choices: BTreeSet<Choice> = choices(form).into_iter().map(|choice| ordered(form.op, choice)).collect();
+        let choices: SortedSet<Choice> = choices(form).into_iter().map(|choice| ordered(form.op, choice)).collect();
         for types in &lists {
             lines.extend(choices.iter().map(|choice| instruction(form, types, choice)));
         }
@@ -197,7 +197,7 @@ const KINDS: [&str; 15] =
 /// Every form with each of its types, and the same with one operand replaced by a register of each
 /// other type.
 pub fn mistyped() -> Vec<String> {
-    let mut lines = BTreeSet::new();
+    let mut lines = SortedSet::new();
     let simple = |form: &&Form| form.op != Op::Call;
     for form in FORMS.iter().filter(simple) {
         let of = |mask: &u64| ScalarType::ALL.into_iter().filter(move |t| mask & t.bit() != 0).collect::<Vec<_>>();

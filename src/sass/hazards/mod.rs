@@ -22,12 +22,12 @@ use super::reuse::{self, Cache, Stale};
 use super::{Inst, decode, pick, text};
 use crate::cubin::line_table::{LineTable, SourceLine};
 use crate::cubin::{Cubin, Function};
+use crate::sorted::SortedSet;
 use crate::tables::encoding::Form;
 use crate::tables::latency::{Latency, Needed, RegFile};
 use crate::tables::{Op, Target};
 use serde::Serialize;
 use state::State;
-use std::collections::BTreeSet;
 use step::{Known, NONE, Observer, Silent, step};
 
 /// The kind of dependence between two accesses to a register.
@@ -214,7 +214,7 @@ impl<'a> Analysis<'a> {
     }
 
     fn fixpoint(&mut self) {
-        let mut work: BTreeSet<usize> = (0..self.flow.blocks.len()).collect();
+        let mut work: SortedSet<usize> = (0..self.flow.blocks.len()).collect();
         while let Some(number) = work.pop_first() {
             let mut state = self.starts[number].clone();
             self.run(number, &mut state, &mut Silent);

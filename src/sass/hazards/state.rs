@@ -6,8 +6,8 @@
 //! ones. Entries older than every distance in the tables are dropped, which keeps states small.
 
 use crate::sass::effects::Slot;
+use crate::sorted::SortedMap;
 use crate::tables::latency::{LatencyClass, RegFile};
-use std::collections::BTreeMap;
 
 /// Age in cycles after which no fixed latency matters, above the largest distance of the tables.
 pub const OLD: u8 = 64;
@@ -61,7 +61,7 @@ pub type Register = (RegFile, u8);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Entries by register.
-    pub pending: BTreeMap<Register, Vec<Pending>>,
+    pub pending: SortedMap<Register, Vec<Pending>>,
 }
 
 impl State {

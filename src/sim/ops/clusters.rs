@@ -1,6 +1,8 @@
 //! The clusters of a grid in the order in which they begin, and requests for one that has not
 //! begun (PTX ISA 9.7.13.18): it never does, and whoever asks learns where it would have been.
 
+use crate::arrays::Each;
+
 /// Blocks that are resident at the same time.
 const RESIDENT: usize = 64;
 /// The same where a kernel asks for blocks: few, so that some are left to ask for.
@@ -20,7 +22,7 @@ pub struct Clusters {
 impl Clusters {
     /// All clusters of `each` blocks of a grid; `asked` where the kernel may ask for one.
     pub fn new(grid: [u32; 3], each: [u32; 3], asked: bool) -> Clusters {
-        let each = each.map(|n| n.max(1));
+        let each = each.each(|n| n.max(1));
         let count = |blocks: [u32; 3]| blocks.iter().map(|n| u64::from(*n)).product::<u64>();
         let resident = if asked { RESIDENT_WHERE_ASKED } else { RESIDENT };
         Clusters { grid, each, next: 0, end: count(grid) / count(each), resident }
@@ -58,9 +60,9 @@ impl Clusters {
             return None;
         }
         self.next += 1;
-        let [x, y] = [self.grid[0] / self.each[0], self.grid[1] / self.each[1]].map(u64::from);
+        let [x, y] = [self.grid[0] / self.each[0], self.grid[1] / self.each[1]].each(u64::from);
         let place = [at % x, at / x % y, at / x / y];
-        Some([0, 1, 2].map(|axis| place[axis] as u32 * self.each[axis]))
+        Some([0, 1, 2].each(|axis| place[axis] as u32 * self.each[axis]))
     }
 }
 

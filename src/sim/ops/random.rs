@@ -7,6 +7,7 @@
 
 use super::format::{Exact, F16, Format, Value};
 use super::narrow::Tiny;
+use crate::arrays::Each;
 
 /// Result formats of stochastic rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl Random {
                 let infinite = if finite { f.max(false) } else { f.inf(false) };
                 [f.nan() as u32, infinite as u32, f.max(false) as u32]
             }
-            Random::Tiny(tiny) => [tiny.nan(), tiny.max(), tiny.max()].map(u32::from),
+            Random::Tiny(tiny) => [tiny.nan(), tiny.max(), tiny.max()].each(u32::from),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! the driver makes it.
 
 use super::format::{F16, F32, Round};
+use crate::arrays::Each;
 
 /// Bytes of the header.
 pub const BYTES: usize = 64;
@@ -228,7 +229,7 @@ impl Texture {
     ///
     /// A sentence: what is there is no texture.
     pub fn read(base: u64, bytes: &[u8; BYTES]) -> Result<Texture, String> {
-        let word = |i: usize| u32::from_le_bytes([0, 1, 2, 3].map(|k| bytes[4 * i + k]));
+        let word = |i: usize| u32::from_le_bytes([0, 1, 2, 3].each(|k| bytes[4 * i + k]));
         let bits = |i: usize, at: u32, count: u32| word(i) >> at & ((1 << count) - 1);
         if word(0) != MAGIC {
             return Err("there is no texture at the handle".to_string());
@@ -246,7 +247,7 @@ impl Texture {
             normalized: bits(7, 1, 1) == 1,
             as_float: bits(7, 2, 1) == 1,
             levels_linear: bits(7, 3, 1) == 1,
-            modes: [8, 10, 12].map(|at| MODES[bits(7, at, 2) as usize].0),
+            modes: [8, 10, 12].each(|at| MODES[bits(7, at, 2) as usize].0),
             samples: word(8).max(1),
             used: [Use::Texture, Use::Surface, Use::Sampler, Use::Texture][bits(7, 16, 2) as usize],
             ..Texture::default()
@@ -285,7 +286,7 @@ impl Texture {
     }
 
     fn size_of(&self, level: u32) -> [u32; 3] {
-        self.size.map(|n| (n >> level).max(1))
+        self.size.each(|n| (n >> level).max(1))
     }
 
     /// Bytes of all texels.
@@ -301,8 +302,8 @@ impl Texture {
     /// The address of a texel.
     fn address(&self, level: u32, slice: u32, at: [u32; 3]) -> u64 {
         let before: u64 = (0..level).map(|level| self.level_bytes(level)).sum();
-        let [width, height, depth] = self.size_of(level).map(u64::from);
-        let [x, y, z] = at.map(u64::from);
+        let [width, height, depth] = self.size_of(level).each(u64::from);
+        let [x, y, z] = at.each(u64::from);
         let number = ((u64::from(slice) * depth + z) * height + y) * width + x;
         self.base + before + (number * u64::from(self.samples) + u64::from(self.sample)) * self.texel()
     }
@@ -340,11 +341,11 @@ impl Texture {
         let layer = read.layer.min(self.layers.max(1) - 1);
         let (mut slice, mut at, mut level) = (layer, read.at, read.level);
         if self.shape.cube {
-            let direction = read.at.map(f32::from_bits);
+            let direction = read.at.each(f32::from_bits);
             let (face, s, t) = face(direction);
             (slice, at) = (layer * FACES + face, [s.to_bits(), t.to_bits(), 0]);
             if let Level::Gradients(by) = read.level {
-                level = Level::Gradients(by.map(|by| derivatives(direction, by)));
+                level = Level::Gradients(by.each(|by| derivatives(direction, by)));
             }
         }
         if read.integer {
@@ -366,7 +367,7 @@ impl Texture {
         if let Some(component) = read.gather {
             let level = (lod + 0.5).floor() as u32;
             let four = self.footprint(level, slice, (scaled(level), dimensions), load)?;
-            return Ok([2, 3, 1, 0].map(|i: usize| four[i].0[usize::from(component) % 4]));
+            return Ok([2, 3, 1, 0].each(|i: usize| four[i].0[usize::from(component) % 4]));
         }
         if !self.levels_linear {
             let level = (lod + 0.5).floor().min(f64::from(last)) as u32;
@@ -378,8 +379,8 @@ impl Texture {
             return Ok(near);
         }
         let far = self.level(first + 1, slice, (scaled(first + 1), dimensions), load)?;
-        Ok([0, 1, 2, 3].map(|i| {
-            let [near, far] = [near[i], far[i]].map(|bits| f64::from(f32::from_bits(bits)));
+        Ok([0, 1, 2, 3].each(|i| {
+            let [near, far] = [near[i], far[i]].each(|bits| f64::from(f32::from_bits(bits)));
             (((1.0 - share) * near + share * far) as f32).to_bits()
         }))
     }
@@ -423,7 +424,7 @@ impl Texture {
         load: Load<E>,
     ) -> Result<[u32; 4], E> {
         if !self.linear {
-            let to = at.map(|x| x.floor() as i64);
+            let to = at.each(|x| x.floor() as i64);
             return self.inside(level, slice, (to, dimensions), load);
         }
         let whole = matches!(self.kind, Kind::F16 | Kind::F32) || self.as_float || self.compare.is_some();
@@ -432,7 +433,7 @@ impl Texture {
         }
         let all = self.footprint(level, slice, (at, dimensions), load)?;
         let sum = |i: usize| all.iter().map(|(c, share)| share * f64::from(f32::from_bits(c[i]))).sum::<f64>();
-        Ok([0, 1, 2, 3].map(|i| (sum(i) as f32).to_bits()))
+        Ok([0, 1, 2, 3].each(|i| (sum(i) as f32).to_bits()))
     }
 
     /// The texels around a place, the first coordinate fastest, each with its weight.
@@ -443,8 +444,8 @@ impl Texture {
         (at, dimensions): ([f64; 3], usize),
         load: Load<E>,
     ) -> Result<Vec<([u32; 4], f64)>, E> {
-        let from = at.map(|x| x - 0.5);
-        let share = from.map(|x| weight(x - x.floor()));
+        let from = at.each(|x| x - 0.5);
+        let share = from.each(|x| weight(x - x.floor()));
         let mut all = Vec::new();
         for corner in 0..1usize << dimensions {
             let (mut to, mut part) = ([0; 3], 1.0);
@@ -603,7 +604,7 @@ fn face(direction: [f32; 3]) -> (u32, f32, f32) {
 
 /// The number of the face that a direction meets.
 fn met([x, y, z]: [f32; 3]) -> u32 {
-    let [ax, ay, az] = [x, y, z].map(f32::abs);
+    let [ax, ay, az] = [x, y, z].each(f32::abs);
     let (pair, along) = match () {
         () if ax >= ay && ax >= az => (0, x),
         () if ay >= az => (2, y),

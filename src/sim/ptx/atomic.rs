@@ -9,6 +9,7 @@ use super::program::{Sink, Src};
 use super::state::{Scene, Thread};
 use super::values::{each, elements, format, mask, number};
 use super::watch::lack;
+use crate::arrays::Each;
 use crate::sim::fault::Fault;
 use crate::sim::memory::{load, store};
 use crate::sim::ops::format::F32;
@@ -59,7 +60,7 @@ impl Scene<'_> {
             let wide = |srcs: &Wide<Src>| {
                 srcs.iter().rev().fold(0, |word: u128, src| word << 64 | u128::from(self.value(thread, src)))
             };
-            let [a, b] = [0, 1].map(|n| element.operands.get(n).map_or(0, wide));
+            let [a, b] = [0, 1].each(|n| element.operands.get(n).map_or(0, wide));
             let bytes = self.bytes(thread, (space, at), width, true)?;
             let (low, high) = bytes.split_at_mut(bytes.len().min(8));
             let old = u128::from(load(low)) | u128::from(load(high)) << 64;

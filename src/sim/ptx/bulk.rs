@@ -8,6 +8,7 @@ use super::mbarrier::{How, Mbarrier};
 use super::memory::Address;
 use super::program::Src;
 use super::state::{Scene, Thread};
+use crate::arrays::Each;
 use crate::sim::fault::{Fault, Kind};
 use crate::sim::memory::{load, store};
 use crate::tables::ptx::{AtomOp, ScalarType, Space};
@@ -81,7 +82,7 @@ impl Scene<'_> {
 
     /// The bytes of a copy that exist, counted from its beginning.
     fn there(&self, thread: &Thread, ends: Option<[Src; 2]>, bytes: u64) -> Result<Range<u64>, Fault> {
-        let [left, right] = ends.map_or([0; 2], |ends| ends.map(|end| self.value(thread, &end)));
+        let [left, right] = ends.map_or([0; 2], |ends| ends.each(|end| self.value(thread, &end)));
         if left.max(right) >= UNIT {
             return Err(Fault::new(format!("a copy in bulk whose ends lack {left} and {right} bytes")));
         }

@@ -6,6 +6,7 @@ use super::int::{one, two};
 use super::logic::combine;
 use super::program::Alu;
 use super::values::{each, elements, format, is_integer, mask, number};
+use crate::arrays::Each;
 use crate::ptx::ast::Instruction;
 use crate::sim::ops::format::{F32, Format};
 use crate::sim::ops::real::{Relation, compare as relate};
@@ -79,11 +80,11 @@ fn setp(i: &Instruction, ty: ScalarType) -> Option<Alu> {
     let op = i.mods.bool_op;
     if elements(ty) == 2 {
         let half = move |s: &[u64; 6], at: u32| test(s[0] >> at & 0xffff, s[1] >> at & 0xffff);
-        return two(move |s| [0, 16].map(|at| combine(op, half(s, at), s[2] != 0).into()));
+        return two(move |s| [0, 16].each(|at| combine(op, half(s, at), s[2] != 0).into()));
     }
     two(move |s| {
         let verdict = test(s[0], s[1]);
-        [verdict, !verdict].map(|v| combine(op, v, s[2] != 0).into())
+        [verdict, !verdict].each(|v| combine(op, v, s[2] != 0).into())
     })
 }
 

@@ -10,6 +10,7 @@ use super::compare::one_of;
 use super::int::{one, two};
 use super::program::Alu;
 use super::values::{each, elements, format, round};
+use crate::arrays::Each;
 use crate::ptx::ast::Instruction;
 use crate::sim::ops::format::{Exact, F32, F64, Format, Round, Value};
 use crate::sim::ops::real::{self, Mode};
@@ -34,7 +35,7 @@ pub fn compile(i: &Instruction) -> Option<Alu> {
         return two(move |s| [scalar([s[0], s[1], s[2]]), 0]);
     }
     let cut = (1u64 << bits) - 1;
-    one(move |s| each(bits, count, |e| scalar([0, 1, 2].map(|n: usize| s[n] >> (bits * e as u32) & cut))))
+    one(move |s| each(bits, count, |e| scalar([0, 1, 2].each(|n: usize| s[n] >> (bits * e as u32) & cut))))
 }
 
 /// `add sub mul fma` of packed numbers whose types differ: each is done in singles, which hold the
@@ -49,7 +50,7 @@ fn packed_of_types(i: &Instruction) -> Option<Alu> {
                 let bits = s[n] >> (from.bits() * e as u32) & ((1u64 << from.bits()) - 1);
                 from.convert(bits, F32, Round::Nearest)
             };
-            F32.convert(single([0, 1, 2].map(part)), to, Round::Zero)
+            F32.convert(single([0, 1, 2].each(part)), to, Round::Zero)
         })
     })
 }
@@ -108,7 +109,7 @@ fn scalar(i: &Instruction, ty: ScalarType, f: Format) -> Option<Scalar> {
         Op::Neg => Box::new(move |[a, ..]| flush(a) ^ sign),
         Op::Min | Op::Max => {
             let least = i.op == Op::Min;
-            Box::new(move |s| extreme(f, &s.map(flush)[..if three { 3 } else { 2 }], least, &mods))
+            Box::new(move |s| extreme(f, &s.each(flush)[..if three { 3 } else { 2 }], least, &mods))
         }
         Op::Copysign => Box::new(move |[a, b, _]| a & sign | b & !sign),
         _ => return None,
@@ -123,14 +124,14 @@ fn native(f: Format, mode: Mode) -> bool {
 /// computes itself.
 fn host(f: Format, s: [u64; 3], single: impl Fn([f32; 3]) -> f32, double: impl Fn([f64; 3]) -> f64) -> Option<u64> {
     let bits = match f {
-        F32 => u64::from(single(s.map(|x| f32::from_bits(x as u32))).to_bits()),
-        _ => double(s.map(f64::from_bits)).to_bits(),
+        F32 => u64::from(single(s.each(|x| f32::from_bits(x as u32))).to_bits()),
+        _ => double(s.each(f64::from_bits)).to_bits(),
     };
     (!f.is_nan(bits)).then_some(bits)
 }
 
 fn inputs(f: Format, s: [u64; 3], mode: Mode) -> [u64; 3] {
-    if mode.ftz { s.map(|x| f.flush(x)) } else { s }
+    if mode.ftz { s.each(|x| f.flush(x)) } else { s }
 }
 
 fn add(f: Format, a: u64, b: u64, mode: Mode) -> u64 {

@@ -13,8 +13,8 @@ use super::warp::{Collective, How, Memory, Party, WithMemory};
 use crate::ptx::ast::{Instruction, OperandKind};
 use crate::sim::fault::Fault;
 use crate::sim::ops::format::Round;
+use crate::sorted::SortedMap;
 use crate::tables::ptx::{Op, Role, Space};
-use std::collections::BTreeMap;
 
 /// Rows of a warp, and warps of a group.
 const ROWS: usize = 16;
@@ -105,7 +105,7 @@ pub fn place(descriptor: u64, bits: u32, turned: bool, line: usize, place: usize
 /// Shared memory, eight bytes at a time.
 struct Reader<'m> {
     memory: &'m mut dyn Memory,
-    words: BTreeMap<u64, u64>,
+    words: SortedMap<u64, u64>,
 }
 
 impl Reader<'_> {
@@ -131,7 +131,7 @@ fn compile(plan: Plan) -> WithMemory {
         let (c, rest) = l.src.split_at(p.counts[3]);
         let (a, rest) = rest.split_at(plan.registers.max(1));
         let (meta, scale) = rest[1..].split_at(rest.len() - 2);
-        let mut shared = Reader { memory, words: BTreeMap::new() };
+        let mut shared = Reader { memory, words: SortedMap::new() };
         let (mut ma, mut mb) = (Matrix::new(ROWS, k), Matrix::new(k, n));
         let sign = if plan.negative { 1u64 << (p.a.bits() - 1) } else { 0 };
         let rows = ROWS * (l.warp % WARPS);

@@ -8,6 +8,7 @@
 
 use super::int::one;
 use super::program::Alu;
+use crate::arrays::Each;
 use crate::ptx::ast::Instruction;
 use crate::tables::ptx::ScalarType;
 
@@ -70,7 +71,7 @@ pub fn compile(i: &Instruction) -> Option<Alu> {
     if matches!(to, ScalarType::F16x2 | ScalarType::Bf16x2) {
         let of = if to == ScalarType::F16x2 { 13 } else { 16 };
         return one(move |s| {
-            let [a, b] = [(s[0], s[2] >> 16), (s[1], s[2])].map(|(x, r)| target.encode(number(x), share(r, of), relu));
+            let [a, b] = [(s[0], s[2] >> 16), (s[1], s[2])].each(|(x, r)| target.encode(number(x), share(r, of), relu));
             a << 16 | b
         });
     }

@@ -18,6 +18,7 @@ use super::program::{Act, Alu, Dst, Function, Home, Inst, Program, Src};
 use super::tensor::{Mode, Replace, Tensor};
 use super::warp::{Collective, How, Party};
 use super::{compare, convert, float, int, logic, shapes, video, warp};
+use crate::arrays::Each;
 use crate::ptx::ast::{self, *};
 use crate::tables::lowering::map_writes;
 use crate::tables::ptx::{
@@ -202,7 +203,7 @@ impl Resolver<'_, '_> {
             }
             Op::ClusterlaunchcontrolTryCancelAsync => {
                 let [to, barrier] = i.operands.as_slice() else { return Err("these operands".into()) };
-                let [to, barrier] = [to, barrier].map(|at| self.names.address(at, Some(Space::Shared)));
+                let [to, barrier] = [to, barrier].each(|at| self.names.address(at, Some(Space::Shared)));
                 Ok(Act::Cancel(Box::new(Cancel { to: to?, barrier: barrier?, all: i.mods.multicast_all })))
             }
             Op::ClusterlaunchcontrolQueryCancel => self.answer(i),
@@ -540,7 +541,7 @@ impl Resolver<'_, '_> {
             _ => (&args[memory + 1..], None),
         };
         let [number, blocks] =
-            [numbers.first(), masks].map(|arg| arg.map(|(_, ty, operand)| self.names.src(operand, *ty)).transpose());
+            [numbers.first(), masks].each(|arg| arg.map(|(_, ty, operand)| self.names.src(operand, *ty)).transpose());
         Ok(Act::Mbarrier(Box::new(Mbarrier { how, address, number: number?, dst, blocks: blocks? })))
     }
 

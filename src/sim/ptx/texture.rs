@@ -4,6 +4,7 @@ use super::atomic::next;
 use super::operands::{Names, Refusal};
 use super::program::{Act, Alu, Sink, Src};
 use super::state::{Scene, Thread};
+use crate::arrays::Each;
 use crate::ptx::ast::{Instruction, Operand, OperandKind};
 use crate::sim::fault::Fault;
 use crate::sim::memory::store;
@@ -279,7 +280,7 @@ impl Scene<'_> {
             all.iter_mut().zip(list).for_each(|(to, src)| *to = self.value(thread, src) as u32);
             all
         };
-        let floats = |list: &[Src]| words(list).map(f32::from_bits);
+        let floats = |list: &[Src]| words(list).each(f32::from_bits);
         let level = match sample.level.as_slice() {
             [] => Level::First,
             [level] if sample.integer => Level::Exact(self.value(thread, level) as i32),
@@ -295,7 +296,7 @@ impl Scene<'_> {
             at: words(&sample.at),
             layer: sample.layer.map_or(0, |layer| self.value(thread, &layer) as u32),
             level,
-            offsets: words(&sample.offsets).map(|word| word as i32),
+            offsets: words(&sample.offsets).each(|word| word as i32),
             gather: sample.gather,
             sample: sample.sample.map(|number| self.value(thread, &number) as u32),
             compare: sample.compare.map(|value| f32::from_bits(self.value(thread, &value) as u32)),

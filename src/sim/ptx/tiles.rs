@@ -8,6 +8,7 @@ use super::fragment::{self, Shape};
 use super::state::LANES;
 use super::values::mask;
 use super::warp::{Lanes, Memory, Together, WithMemory, lanes_of};
+use crate::arrays::Each;
 use crate::sim::fault::{Fault, Kind};
 use crate::tables::ptx::Space;
 
@@ -18,7 +19,7 @@ const ROW: u64 = 16;
 /// its address) and element.
 fn halves(lane: usize, transposed: bool) -> [(usize, usize); 2] {
     let (group, place) = (lane / 4, lane % 4);
-    [0, 1].map(|h| if transposed { (2 * place + h, group) } else { (group, 2 * place + h) })
+    [0, 1].each(|h| if transposed { (2 * place + h, group) } else { (group, 2 * place + h) })
 }
 
 fn row_at(l: &Lanes, lane: usize) -> Result<(Space, u64), Fault> {
@@ -137,7 +138,7 @@ pub fn transpose() -> Together {
         for lane in 0..LANES {
             let half =
                 |(row, element): (usize, usize)| l.src[0][4 * row + element / 2] >> (16 * (element % 2)) & 0xffff;
-            let [low, high] = halves(lane, true).map(half);
+            let [low, high] = halves(lane, true).each(half);
             l.out[0][lane] = low | high << 16;
         }
     })

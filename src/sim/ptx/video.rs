@@ -7,6 +7,7 @@
 use super::int::one;
 use super::program::{Alu, Sources};
 use super::values::{clamp, is_signed, mask, number, sign_extend};
+use crate::arrays::Each;
 use crate::ptx::ast::{Instruction, Operand, OperandKind, Part};
 use crate::tables::ptx::{AtomOp, Compare, Op, ScalarType, ShiftMode, VideoScale};
 
@@ -103,7 +104,7 @@ fn bound(value: i128, bits: u32, signed: bool) -> i128 {
 
 fn single(i: &Instruction, step: Step) -> Option<Alu> {
     let [d, a, b] = types(i)?;
-    let [to, first, second] = [0, 1, 2].map(|n| part(i.operands.get(n)));
+    let [to, first, second] = [0, 1, 2].each(|n| part(i.operands.get(n)));
     let (saturate, then) = (i.mods.saturate, i.mods.atom_op);
     let (at, bits) = place(to);
     one(move |s: &Sources| {
@@ -130,7 +131,7 @@ fn multiply(i: &Instruction) -> Option<Alu> {
     let turned = negated(1) ^ negated(2);
     let (less, more) = (negated(3), i.mods.plus_one);
     let signed = is_signed(a) || is_signed(b) || turned || less;
-    let [first, second] = [1, 2].map(|n| part(i.operands.get(n)));
+    let [first, second] = [1, 2].each(|n| part(i.operands.get(n)));
     let shift = match i.mods.video_scale {
         None => 0,
         Some(VideoScale::Shr7) => 7,
@@ -159,8 +160,8 @@ fn several(i: &Instruction, step: Step, lanes: u32) -> Option<Alu> {
         _ => None,
     };
     let written = named(0).unwrap_or_else(|| (0..lanes as u8).collect());
-    let chosen =
-        [1, 2].map(|n| named(n).unwrap_or_else(|| (0..lanes as u8).map(|l| l + (n as u8 - 1) * lanes as u8).collect()));
+    let chosen = [1, 2]
+        .each(|n| named(n).unwrap_or_else(|| (0..lanes as u8).map(|l| l + (n as u8 - 1) * lanes as u8).collect()));
     let (saturate, sum) = (i.mods.saturate, i.mods.atom_op.is_some());
     one(move |s: &Sources| {
         // The lanes of the first source, followed by those of the second.
@@ -194,7 +195,7 @@ fn pack(i: &Instruction) -> Option<Alu> {
     let bits = to.bits();
     let signed = is_signed(to) || matches!(to, ScalarType::S2 | ScalarType::S4);
     one(move |s| {
-        let [a, b] = [s[0], s[1]].map(|x| bound(number(from, x), bits, signed) as u64 & mask(bits));
+        let [a, b] = [s[0], s[1]].each(|x| bound(number(from, x), bits, signed) as u64 & mask(bits));
         (b | a << bits | if 2 * bits < 32 { s[2] << (2 * bits) } else { 0 }) & mask(32)
     })
 }

@@ -21,9 +21,9 @@ use crate::sim::fault::{Fault, Kind};
 use crate::sim::memory::{load, store};
 use crate::sim::race::{Access, Clock, Races};
 use crate::sim::report::Report;
+use crate::sorted::SortedMap;
 use crate::tables::ptx::Space;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 
 /// Most reports that are kept; further ones increment the count of the last.
 const MOST: usize = 100;
@@ -44,7 +44,7 @@ pub struct Findings {
     /// Findings that are not errors.
     pub notes: Vec<Report>,
     /// The index of each finding by note, kind and instruction.
-    places: BTreeMap<(bool, Kind, usize, usize), usize>,
+    places: SortedMap<(bool, Kind, usize, usize), usize>,
 }
 
 impl Findings {

@@ -11,6 +11,7 @@ use super::super::ops::mufu::{self, Function};
 use super::super::ops::narrow::{self, Tiny};
 use super::super::ops::random::{Random, random_round};
 use super::super::ops::real::{self, Mode, Relation};
+use crate::arrays::Each;
 
 /// The source values of one lane.
 #[derive(Clone, Copy, Debug, Default)]
@@ -465,7 +466,7 @@ impl Alu {
                 })
             }
             Alu::LogicSign { lut, lut2 } => {
-                let [a, b, c] = [a, b, c].map(|word| word >> 31 != 0);
+                let [a, b, c] = [a, b, c].each(|word| word >> 31 != 0);
                 Out { d: 0, pu: int::logic3_bool(lut, a, b, c), pv: int::logic3_bool(lut2, a, b, c) }
             }
             _ => self.eval_float(x),
@@ -518,7 +519,7 @@ impl Alu {
                 })
             }
             Alu::ChooseF64 { min } => {
-                let nan = [x.a, x.b].map(|bits| F64.is_nan(bits));
+                let nan = [x.a, x.b].each(|bits| F64.is_nan(bits));
                 let first = real::min_max(F64, x.a, x.b, min, false, Mode::default()) == x.a;
                 Out { d: 0, pu: nan[1] || first && !nan[0], pv: nan[0] && nan[1] }
             }
@@ -553,7 +554,7 @@ impl Alu {
                 word(half::join(low, u64::from(if high { b >> 16 } else { b })))
             }
             Alu::PackInts { to, from_float, high } => {
-                let [low, above] = [x.b, x.a].map(|bits| match from_float {
+                let [low, above] = [x.b, x.a].each(|bits| match from_float {
                     Some((round, relu)) => {
                         let bits = if relu && bits >> 31 & 1 != 0 { 0 } else { bits };
                         convert::float_to_int(F32, bits, to, round, false) as u32
@@ -566,9 +567,9 @@ impl Alu {
             }
             Alu::Pack8 { to, halves, how, relu, at } => {
                 let [low, high] = if let Some(format) = halves {
-                    half::halves(Pick::Both, a, format).map(|bits| narrow::to_tiny(to, format.unpack(bits), how, relu))
+                    half::halves(Pick::Both, a, format).each(|bits| narrow::to_tiny(to, format.unpack(bits), how, relu))
                 } else {
-                    [x.b, x.a].map(|bits| narrow::to_tiny(to, F32.unpack(bits), how, relu))
+                    [x.b, x.a].each(|bits| narrow::to_tiny(to, F32.unpack(bits), how, relu))
                 };
                 let (third, step) = (if halves.is_some() { b } else { c }, to.step());
                 word(u32::from(low) | u32::from(high) << step | third >> at << (2 * step))
@@ -582,9 +583,9 @@ impl Alu {
             Alu::Unpack8 { from, to, finite, relu, at } => {
                 let numbers = [at.into(), u32::from(at) + from.step()];
                 let [low, high] = numbers
-                    .map(|by| narrow::from_tiny(from, (a >> by) as u8, relu))
-                    .map(|half| if to == F16 { half } else { F16.convert(half, to, Round::Nearest) })
-                    .map(|n| {
+                    .each(|by| narrow::from_tiny(from, (a >> by) as u8, relu))
+                    .each(|half| if to == F16 { half } else { F16.convert(half, to, Round::Nearest) })
+                    .each(|n| {
                         if finite && n & (to.sign_bit() - 1) == to.inf(false) {
                             to.max(n & to.sign_bit() != 0)
                         } else {
@@ -595,15 +596,15 @@ impl Alu {
             }
             Alu::PackScale { halves, up, finite, at } => {
                 let [low, high] = if halves {
-                    half::halves(Pick::Both, a, BF16).map(|bits| narrow::to_scale(BF16.unpack(bits), up, finite))
+                    half::halves(Pick::Both, a, BF16).each(|bits| narrow::to_scale(BF16.unpack(bits), up, finite))
                 } else {
-                    [x.b, x.a].map(|bits| narrow::to_scale(F32.unpack(bits), up, finite))
+                    [x.b, x.a].each(|bits| narrow::to_scale(F32.unpack(bits), up, finite))
                 };
                 let third = if halves { b } else { c };
                 word(u32::from(low) | u32::from(high) << 8 | third >> at << 16)
             }
             Alu::UnpackScale { at } => {
-                let [low, high] = [a >> at, a >> at >> 8].map(|bits| narrow::from_scale(bits as u8));
+                let [low, high] = [a >> at, a >> at >> 8].each(|bits| narrow::from_scale(bits as u8));
                 word(half::join(low, high))
             }
             Alu::Tf32 { mode, finite } => double(narrow::narrow_tf32(x.a, mode, finite)),
@@ -614,20 +615,20 @@ impl Alu {
 
     fn eval_half(&self, x: &In) -> Out {
         let split = |how: Halves| {
-            let v = [x.a, x.b, x.c].map(|bits| bits as u32);
+            let v = [x.a, x.b, x.c].each(|bits| bits as u32);
             let [a, b, c] = std::array::from_fn(|i| half::halves(how.pick[i], v[i], how.format));
             [[a[0], b[0], c[0]], [a[1], b[1], c[1]]]
         };
         let compare = |how: Halves, cmp: FloatCmp| {
-            split(how).map(|[a, b, _]| cmp.holds(real::compare(how.format, a, b, how.mode.ftz)))
+            split(how).each(|[a, b, _]| cmp.holds(real::compare(how.format, a, b, how.mode.ftz)))
         };
         match *self {
             Alu::Half(op, how) => {
-                let [low, high] = split(how).map(|v| float(op, how.format, how.mode, v, x.pp));
+                let [low, high] = split(how).each(|v| float(op, how.format, how.mode, v, x.pp));
                 word(half::join(low, high))
             }
             Alu::HalfToF32(how) => {
-                let [a, b, _] = split(how)[0].map(|bits| how.format.convert(bits, F32, Round::Nearest));
+                let [a, b, _] = split(how)[0].each(|bits| how.format.convert(bits, F32, Round::Nearest));
                 double(real::add(F32, a, b, how.mode))
             }
             Alu::CompareHalf { cmp, how, join, and } => {
@@ -637,7 +638,7 @@ impl Alu {
             }
             Alu::SetHalf { cmp, how, join, ones } => {
                 let one = if ones { 0xffff } else { half_one(how.format) };
-                let [low, high] = compare(how, cmp).map(|holds| if join.of(holds, x.pp) { one } else { 0 });
+                let [low, high] = compare(how, cmp).each(|holds| if join.of(holds, x.pp) { one } else { 0 });
                 word(half::join(low, high))
             }
             _ => Out::default(),

@@ -13,6 +13,7 @@ use super::code::{AtomicOp, AtomicType, Code};
 use super::exec::Machine;
 use super::mbarrier;
 use super::warp::{LANES, Warp};
+use crate::arrays::Each;
 
 /// What addresses and sizes are multiples of.
 pub const UNIT: u64 = 16;
@@ -54,7 +55,7 @@ impl Bulk {
     /// Where it copies, by the operands of a lane, which are the same in all.
     pub fn places(self, w: &Warp, code: &Code, active: u32) -> Places {
         let lane = active.trailing_zeros() as usize % LANES;
-        let [to, from, size] = [&code.a, &code.b, &code.c].map(|src| w.get(src, lane));
+        let [to, from, size] = [&code.a, &code.b, &code.c].each(|src| w.get(src, lane));
         let bytes = (size & 0xffff) * UNIT;
         let mask = if self.masked { (size >> 16) as u32 & 0xffff } else { 0xffff };
         let from = if self.from_global { from } else { from & SHARED };

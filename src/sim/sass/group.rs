@@ -143,7 +143,7 @@ impl Group {
     }
 
     /// The chunks of shared memory that a warp reads, by address.
-    pub fn chunks(&self, w: &Warp, code: &Code) -> std::collections::BTreeSet<u64> {
+    pub fn chunks(&self, w: &Warp, code: &Code) -> crate::sorted::SortedSet<u64> {
         self.elements(w, code).map(|(.., at)| at >> 7 << 4).collect()
     }
 

@@ -9,6 +9,7 @@ use super::super::ops::texture::{Level, Outside, Read, Shape, Spot, Texture};
 use super::code::{AtomicOp, AtomicType};
 use super::texture::{On, access, half};
 use super::warp::Warp;
+use crate::arrays::Each;
 use crate::tables::images::{Argument, COMPONENTS, Call, Function, GATHERED, Part, Place};
 use crate::tables::ptx::{Geometry, ScalarType};
 
@@ -119,7 +120,7 @@ impl Asked<'_> {
         let level = match self.value(Argument::Level) {
             _ if gradients => {
                 let [x0, x1, y0, y1] =
-                    self.values([Argument::Dx0, Argument::Dx1, Argument::Dy0, Argument::Dy1]).map(f32::from_bits);
+                    self.values([Argument::Dx0, Argument::Dx1, Argument::Dy0, Argument::Dy1]).each(f32::from_bits);
                 Level::Gradients([[x0, x1, 0.0], [y0, y1, 0.0]])
             }
             // Kernels have no derivatives: without a level it is the first one.
@@ -140,7 +141,7 @@ impl Asked<'_> {
         let gather = GATHERED.iter().position(|part| self.says(*part)).map(|component| component as u8);
         let (step, bits) = if gather.is_some() { (8, 6) } else { (4, 4) };
         let offset = |i: u32| ((offsets >> (i * step)) << (32 - bits)) as i32 >> (32 - bits);
-        let offsets = [0, 1, 2].map(offset);
+        let offsets = [0, 1, 2].each(offset);
         let integer = !self.says(Part::Floats);
         let read = Read { shape, integer, at, layer, level, offsets, gather, sample: None, compare: None };
         let texture = self.texture(global)?;
@@ -154,7 +155,7 @@ impl Asked<'_> {
     fn read_volume(&self, global: &mut Global) -> Result<Vec<u32>, Fault> {
         let shape = shape(self.function.geometry);
         let (layer, at) = self.position(shape);
-        let floats = |arguments| self.values::<3>(arguments).map(f32::from_bits);
+        let floats = |arguments| self.values::<3>(arguments).each(f32::from_bits);
         let by_x = floats([Argument::Dx0, Argument::Dx1, Argument::Dx2]);
         let by_y = floats([Argument::Dy0, Argument::Dy1, Argument::Dy2]);
         let offsets = self.values([Argument::Offset0, Argument::Offset1, Argument::Offset2]);
@@ -165,7 +166,7 @@ impl Asked<'_> {
             at,
             layer,
             level: Level::Gradients([by_x, by_y]),
-            offsets: offsets.map(|offset| offset as i32),
+            offsets: offsets.each(|offset| offset as i32),
             gather: None,
             sample: None,
             compare: takes(Argument::Compare).map(f32::from_bits),
@@ -200,7 +201,7 @@ impl Asked<'_> {
             Call::Store => (On::Store, self.bytes()),
             _ => self.reduction(),
         };
-        let spot = Spot { shape, at: at.map(|x| x as i32), layer: layer as i32, bytes: None, outside };
+        let spot = Spot { shape, at: at.each(|x| x as i32), layer: layer as i32, bytes: None, outside };
         let values = self.values([Argument::V0, Argument::V1, Argument::V2, Argument::V3]);
         let texture = global.texture(self.value(Argument::Image), None)?;
         access(global, &texture, spot, (act, bytes), &values)

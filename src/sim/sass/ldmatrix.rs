@@ -163,7 +163,7 @@ mod tests {
             let parts = 32 / grid.bits().1;
             let places =
                 (0..4).flat_map(|n| (0..LANES).flat_map(move |lane| (0..parts).map(move |e| grid.at(n, lane, e))));
-            let all: std::collections::BTreeSet<_> = places.collect();
+            let all: crate::sorted::SortedSet<_> = places.collect();
             assert_eq!(all.len(), 4 * LANES * parts, "{grid:?}");
             assert!(all.iter().all(|(row, element)| *row < 32 && *element < 4 * parts), "{grid:?}");
         }

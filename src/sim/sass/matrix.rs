@@ -10,6 +10,7 @@ use super::code::{Code, Exec, From, Src};
 use super::ldmatrix::{self, half};
 use super::mma::{Fragment, Product};
 use super::warp::{Warp, lanes_of};
+use crate::arrays::Each;
 
 /// Numbers of registers in the fragments of a product.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub fn execute(block: &mut Block, warp: usize, code: &Code, active: u32) -> Resu
         Exec::Product(product, words) => multiply(&mut block.warps[warp], code, active, product, words),
         Exec::Quarters(product) => {
             let w = &mut block.warps[warp];
-            let [a, b, c] = [&code.a, &code.b, &code.c].map(|src| fragment(w, src, active, 2));
+            let [a, b, c] = [&code.a, &code.b, &code.c].each(|src| fragment(w, src, active, 2));
             let d = product.eval(&a, &b, &c);
             set(w, code, active, &d);
         }

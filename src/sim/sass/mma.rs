@@ -8,6 +8,7 @@
 use super::super::ops::format::{BF16, F16, F32, F64, Format, Round, Value};
 use super::super::ops::narrow::{Tiny, from_tiny};
 use super::super::ops::real::{self, Mode};
+use crate::arrays::Each;
 
 /// Lanes of a warp.
 const LANES: usize = 32;
@@ -191,7 +192,7 @@ impl Product {
 
     /// Computes `d = a * b + c`; `e` is the metadata of a sparse product.
     pub fn eval(&self, a: &Fragment, b: &Fragment, c: &Fragment, e: &[u32; LANES]) -> Fragment {
-        let [rows, columns] = self.shape.map(usize::from);
+        let [rows, columns] = self.shape.each(usize::from);
         let mut d: Fragment = vec![[0; LANES]; c.len()];
         for row in 0..rows {
             let line: Vec<Option<u64>> = (0..usize::from(self.k)).map(|k| self.first(a, e, row, k)).collect();

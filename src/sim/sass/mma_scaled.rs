@@ -12,6 +12,7 @@ use super::matrix::fragment;
 use super::mma::Sum;
 use super::mma::{Element, Fragment, Product, factor, read, real, rounded, sum_place, write};
 use super::warp::{LANES, Warp, lanes_of};
+use crate::arrays::Each;
 
 /// A product with block scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +86,14 @@ impl Scaled {
 pub fn execute(w: &mut Warp, code: &Code, active: u32, scaled: &Scaled) {
     let sparse = scaled.product.sparse.is_some();
     let parts = [(&code.a, 4), (&code.b, scaled.words_of_b()), (&code.c, 4)];
-    let [a, b, c] = parts.map(|(src, words)| fragment(w, src, active, words));
+    let [a, b, c] = parts.each(|(src, words)| fragment(w, src, active, words));
     let word = |register: u8, further: bool| {
         let from = if register == 255 { From::Zero } else { From::Reg(register + u8::from(further)) };
         fragment(w, &Src { from, ..Src::default() }, active, 1)[0]
     };
     let id = w.get(&code.ub, active.trailing_zeros() as usize % LANES) as u32;
     let words = [(scaled.first, false), (scaled.first, sparse), (scaled.second, false)];
-    let [metadata, first, second] = words.map(|(register, further)| word(register, further));
+    let [metadata, first, second] = words.each(|(register, further)| word(register, further));
     let d = scaled.eval([&a, &b, &c], [&metadata, &first, &second], id);
     for (i, words) in d.iter().enumerate() {
         lanes_of(active).for_each(|lane| w.set(code.d, i, lane, words[lane]));

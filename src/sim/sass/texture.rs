@@ -13,6 +13,7 @@ use super::block::Block;
 use super::code::{AtomicOp, AtomicType, Code, Dst, From};
 use super::exec::Machine;
 use super::warp::{LANES, SQUARE, Warp, lanes_of};
+use crate::arrays::Each;
 
 /// The opcode of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +153,7 @@ pub fn sample(
         let w = &mut block.warps[warp];
         for (dst, results) in [code.d, s.high].into_iter().zip(taken.chunks(2)) {
             if s.halves {
-                let [low, high] = [0, 1].map(|i| results.get(i).map_or(0, |bits| half(*bits)));
+                let [low, high] = [0, 1].each(|i| results.get(i).map_or(0, |bits| half(*bits)));
                 w.set(dst, 0, lane, low | high << 16);
             } else {
                 results.iter().enumerate().for_each(|(i, value)| w.set(dst, i, lane, *value));
@@ -175,10 +176,10 @@ fn differences(reads: &[(u64, Read)], active: u32, lane: usize, cube: bool) -> R
     if active >> first & 7 != 7 {
         return Err(Fault::new("a read with the derivatives of a square, some lanes of which are elsewhere"));
     }
-    let at = |lane: usize| reads[lane].1.at.map(f32::from_bits);
+    let at = |lane: usize| reads[lane].1.at.each(f32::from_bits);
     let from = at(first);
     let axis = (0..3).fold(0, |most, i| if from[i].abs() > from[most].abs() { i } else { most });
-    Ok(Level::Gradients([1, 2].map(|other| {
+    Ok(Level::Gradients([1, 2].each(|other| {
         let to = at(first + other);
         let scale = if cube && from[axis] * to[axis] > 0.0 { from[axis] / to[axis] } else { 1.0 };
         std::array::from_fn(|i| to[i] * scale - from[i])
@@ -233,7 +234,7 @@ impl Sample {
         let offset = |i: u32| ((offsets >> (i * step)) << (32 - bits)) as i32 >> (32 - bits);
         let gather = if let Way::Gather(component) = self.way { Some(component) } else { None };
         let integer = self.way == Way::Exact;
-        let offsets = [0, 1, 2].map(offset);
+        let offsets = [0, 1, 2].each(offset);
         (handle, Read { shape: self.shape, integer, at, layer, level, offsets, gather, sample, compare })
     }
 }

@@ -4,8 +4,8 @@ use super::classes::RootClass;
 use super::trees::{Trees, results};
 use crate::analysis::loops::Loops;
 use crate::ori::{Block, Function, InstId, VReg};
+use crate::sorted::SortedMap;
 use crate::tables::patches::Program;
-use std::collections::BTreeMap;
 
 /// Uses, counted with the trips of loops, from which on a word of the bank pays.
 const LEAST_USES: u64 = 3;
@@ -46,7 +46,7 @@ struct Uses {
 
 /// The candidates in the order of the code: roots that something outside of trees reads.
 pub fn candidates(function: &Function, trees: &Trees, loops: &Loops) -> Vec<Candidate> {
-    let mut uses: BTreeMap<VReg, Uses> = BTreeMap::new();
+    let mut uses: SortedMap<VReg, Uses> = SortedMap::new();
     for block in function.layout() {
         let depth = loops.depth(*block).min(DEEPEST);
         for inst in function[*block].iter().filter(|inst| !trees.insts.contains(inst)) {
@@ -69,7 +69,7 @@ pub fn candidates(function: &Function, trees: &Trees, loops: &Loops) -> Vec<Cand
 fn candidate(
     function: &Function,
     trees: &Trees,
-    uses: &BTreeMap<VReg, Uses>,
+    uses: &SortedMap<VReg, Uses>,
     (block, inst): (Block, InstId),
 ) -> Option<Candidate> {
     let class = trees.class(function, inst).filter(|class| class.is_extracted())?;

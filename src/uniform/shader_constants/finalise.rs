@@ -2,9 +2,9 @@
 //! map.
 
 use crate::ori::{Function, Kind, Operand, ShaderConstants};
+use crate::sorted::SortedMap;
 use crate::tables::patches::PatchedWord;
 use crate::tables::{Mod, value};
-use std::collections::BTreeMap;
 
 /// Bytes to which the compiler's own constants behind the map are aligned.
 const ALIGN: u32 = 8;
@@ -12,7 +12,7 @@ const ALIGN: u32 = 8;
 /// Drops words that nothing reads and moves the others to the front, pairs as pairs.
 pub fn pack(function: &mut Function, map: &mut ShaderConstants) {
     // Bytes that are read at each offset.
-    let mut read: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut read: SortedMap<u32, u32> = SortedMap::new();
     for inst in function.layout().iter().flat_map(|block| &function[*block]) {
         let wide = function[*inst].mods.get(Mod::Size) == value::size::_64;
         for offset in function.args(*inst).iter().filter_map(|operand| place(map, *operand)) {
@@ -20,7 +20,7 @@ pub fn pack(function: &mut Function, map: &mut ShaderConstants) {
             *bytes = (*bytes).max(if wide { 8 } else { 4 });
         }
     }
-    let (mut moved, mut words, mut end) = (BTreeMap::new(), Vec::new(), 0u32);
+    let (mut moved, mut words, mut end) = (SortedMap::new(), Vec::new(), 0u32);
     for (offset, bytes) in read {
         // The second word of a pair that is read alone, too, moves with it.
         if moved.contains_key(&offset) {

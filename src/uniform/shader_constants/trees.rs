@@ -6,6 +6,7 @@
 
 use super::classes::{CLASSES, Leaf, RootClass, classify};
 use crate::analysis::def_use::{is_free, is_pure};
+use crate::arrays::Each;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Function, InstId, Kind, Operand, VReg, table};
 use crate::tables::memory::{SpecialFrom, SpecialHome};
@@ -155,7 +156,7 @@ impl Trees {
                 [low, high] => [Operand::reg(low), Operand::reg(high)],
                 _ => return None,
             },
-            Kind::Const { bank: 0, offset } => [offset, offset.checked_add(4)?].map(|at| Operand::constant(0, at)),
+            Kind::Const { bank: 0, offset } => [offset, offset.checked_add(4)?].each(|at| Operand::constant(0, at)),
             _ => return None,
         };
         Some([self.operand(function, words[0])?, self.operand(function, words[1])?])
@@ -237,7 +238,7 @@ impl Trees {
             let none = arg(Role::Pp).is_null() && arg(Role::Pq).is_null();
             return none.then_some(None);
         }
-        let plain = [Role::A, Role::B, Role::C].map(arg).iter().all(|term| !term.neg() && !term.not());
+        let plain = [Role::A, Role::B, Role::C].each(arg).iter().all(|term| !term.neg() && !term.not());
         let second = arg(Role::Pq).is_null() || arg(Role::Pq) == Operand::never();
         if !plain || !second {
             return None;
@@ -254,7 +255,7 @@ impl Trees {
     fn carry(&self, function: &Function, inst: InstId) -> Option<(VReg, Tree)> {
         let arg = |role| function.arg(inst, role);
         let carry = arg(Role::Pu).as_reg().filter(|_| function[inst].op == Op::IADD3)?;
-        let terms = [Role::A, Role::B, Role::C].map(arg);
+        let terms = [Role::A, Role::B, Role::C].each(arg);
         if terms.iter().any(|term| term.neg() || term.not()) || function.word_value(terms[2]) != Some(0) {
             return None;
         }
@@ -274,7 +275,7 @@ impl Trees {
         let [low, high] = self.pair(function, function.arg(inst, Role::C))?;
         let unsigned = function[inst].mods.get(Mod::Sign) == value::sign::U32;
         let kind = if unsigned { StepKind::MulHighU } else { StepKind::MulHighS };
-        let product = [StepKind::Mul, kind].map(|kind| apply(&[&a, &b], Step::plain(kind)));
+        let product = [StepKind::Mul, kind].each(|kind| apply(&[&a, &b], Step::plain(kind)));
         let none = Tree { program: Program::of(StepKind::Word, 0), depth: 0 };
         let carry = if is_zero(&low) { none } else { apply(&[&product[0], &low, &none], Step::plain(StepKind::Carry)) };
         Some(vec![add(&product[0], &low), add(&add(&product[1], &high), &carry)])

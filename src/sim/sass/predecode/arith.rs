@@ -5,6 +5,7 @@ use super::super::super::ops::int::{Cmp, Lea, Permute, Shift};
 use super::super::alu::{Alu, Join, Part};
 use super::super::code::{Exec, Pred, Src};
 use super::operands::{Builder, Kind};
+use crate::arrays::Each;
 use crate::tables::{Op, Role};
 
 /// The words of integer comparisons.
@@ -263,7 +264,7 @@ fn bits(b: &mut Builder) -> Result<Option<Alu>, String> {
 fn dot_signs(b: &Builder) -> [bool; 2] {
     let words = &b.lifted.words;
     if words.iter().all(|(kind, _)| !kind.is_empty()) {
-        return ["sa", "sb"].map(|kind| words.kind(kind).is_none_or(|word| word.starts_with('S')));
+        return ["sa", "sb"].each(|kind| words.kind(kind).is_none_or(|word| word.starts_with('S')));
     }
     let types = ["S8", "U8", "S16", "U16"];
     let mut signs =

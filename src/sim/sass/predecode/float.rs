@@ -11,6 +11,7 @@ use super::super::alu::{Alu, FloatCmp, FloatOp, Halves, float_format};
 use super::super::code::{Exec, From, Src};
 use super::arith::join;
 use super::operands::{Builder, Kind};
+use crate::arrays::Each;
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
 
@@ -178,7 +179,7 @@ fn pick(b: &Builder, letter: char) -> Pick {
 
 fn half(b: &mut Builder) -> Result<Option<Alu>, String> {
     let format = if b.has("BF16_V2") || b.has("BF16") { BF16 } else { F16 };
-    let how = Halves { pick: ['a', 'b', 'c'].map(|letter| pick(b, letter)), format, mode: mode(b) };
+    let how = Halves { pick: ['a', 'b', 'c'].each(|letter| pick(b, letter)), format, mode: mode(b) };
     let join = join(b);
     let alu = match b.lifted.inst.op {
         Op::HADD2 if b.lifted.words.iter().any(|word| word == ("", "F32")) => Alu::HalfToF32(how),

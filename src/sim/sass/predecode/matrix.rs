@@ -9,6 +9,7 @@ use super::super::matrix::Words;
 use super::super::mma::{Element, FLOATS, Product, Sum};
 use super::super::mma_884::Quarters;
 use super::operands::{Builder, Kind};
+use crate::arrays::Each;
 use crate::tables::{Mod, Op, Role};
 
 const FORMATS: [&str; 4] = ["16", "8", "U4x16P64TO8", "U6x16P32TO8"];
@@ -265,7 +266,8 @@ fn quarters(b: &mut Builder) -> Result<Exec, String> {
     let steps = ["STEP0", "STEP1", "STEP2", "STEP3"];
     let step = word(b, Mod::Mstep, &steps, 0);
     let Some(step) = steps.iter().position(|s| *s == step) else { return refuse(b) };
-    let by_row = [(Mod::MlayA, 0), (Mod::MlayB, 1)].map(|(kind, place)| word(b, kind, &["ROW", "COL"], place) == "ROW");
+    let by_row =
+        [(Mod::MlayA, 0), (Mod::MlayB, 1)].each(|(kind, place)| word(b, kind, &["ROW", "COL"], place) == "ROW");
     b.abc(Kind::Int)?;
     Ok(Exec::Quarters(Quarters { step: step as u8, by_row, wide, wide_addend }))
 }
@@ -280,7 +282,7 @@ fn words(p: &Product) -> Words {
         Element::Int { bits, .. } => bits.into(),
         Element::Bit => 1,
     };
-    let [m, n] = p.shape.map(u32::from);
+    let [m, n] = p.shape.each(u32::from);
     let k = u32::from(p.k);
     let sum = match p.sum {
         Sum::F16 => 16,

@@ -11,6 +11,7 @@ use super::super::code::{Access, AtomicOp, AtomicType, Exec, From, Space, Src};
 use super::super::mbarrier::{Act, Number};
 use super::super::tensor::{Mode, Tensor};
 use super::operands::{BANK_MASK, Builder, Kind};
+use crate::arrays::Each;
 use crate::sass::ArgKind;
 use crate::tables::{Op, Role};
 
@@ -111,7 +112,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
 fn bulk(b: &mut Builder) -> Result<Bulk, String> {
     // Two words of one kind: where to, and where from.
     let way: Vec<&str> = b.lifted.words.iter().filter(|(kind, _)| *kind == "bulk_way").map(|(_, word)| word).collect();
-    let [to_global, from_global] = [way.first(), way.last()].map(|word| word == Some(&"G"));
+    let [to_global, from_global] = [way.first(), way.last()].each(|word| word == Some(&"G"));
     b.code.a = b.src(Role::A, true, Kind::Int)?;
     b.code.b = b.src(Role::B, from_global, Kind::Int)?;
     // A mask of 32 blocks is above the word of the size.

@@ -17,6 +17,7 @@ use super::super::tensor::Tensor;
 use super::super::warp::{LANES, Warp, lanes_of};
 use super::accesses::{File, Run, Slot, Touches};
 use super::shadow::Shadow;
+use crate::arrays::Each;
 use crate::sim::ops::tensor_map::Unit;
 
 /// The kind of an access.
@@ -85,7 +86,7 @@ pub fn reaches(setup: &Setup, block: &Block, warp: usize, code: &Code, active: u
     }
     if matches!(code.exec, Exec::Cancel { .. }) {
         let lane = active.trailing_zeros() as usize % LANES;
-        let [to, barrier] = cluster::places(w, code, lane).map(|at| at & cluster::SHARED);
+        let [to, barrier] = cluster::places(w, code, lane).each(|at| at & cluster::SHARED);
         out.push(Reach { lane, space: named, at: to, bytes, act });
         return out.push(Reach { lane, space: named, at: barrier, bytes: 8, act: Act::Atomic });
     }
@@ -302,7 +303,7 @@ pub fn same_data(block: &Block, warp: usize, code: &Code, lanes: [usize; 2]) -> 
     match code.b.from {
         From::Reg(first) if first != 255 => {
             (usize::from(first)..usize::from(first) + usize::from(words)).all(|register| {
-                let [x, y] = lanes.map(|lane| w.reg(register, lane));
+                let [x, y] = lanes.each(|lane| w.reg(register, lane));
                 (x ^ y) & used == 0
             })
         }

@@ -23,6 +23,7 @@
 
 use super::in_flight::{BOARDS, FIRST_QUEUE, Flight, Flights, GROUPS, Known, Mark, Places, Setting, name};
 use super::timing::{Timing, Use};
+use crate::arrays::Each;
 use crate::sass::reuse::Cache;
 use crate::tables::latency::{Latency, LatencyClass, MOST_PAIRS, Needed, RegFile};
 use smallvec::SmallVec;
@@ -274,7 +275,7 @@ impl Timeline {
             lanes: active,
             issue: known.clock,
             pc,
-            settings: settings.map(Mark::of),
+            settings: settings.each(Mark::of),
             overtaken,
             order: Mark::of(order),
         };
