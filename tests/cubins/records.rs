@@ -33,7 +33,7 @@ pub struct Difference {
     pub place: String,
     pub side: &'static str,
     pub what: String,
-    /// How often each instruction stands in our code of the function, or of the file, and in theirs.
+    /// How often each instruction stands in our code of the function, or of the file, and theirs.
     pub code: [BTreeMap<String, usize>; 2],
 }
 
