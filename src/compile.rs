@@ -605,6 +605,8 @@ fn module_of(
         sm: target.sm,
         accelerator: target.variant == Variant::A,
         isa_class: isa_class(module, &functions),
+        tensor_maps: instructions_of(module).fold(0, |uses, inst| uses | inst.op.uses_of_maps()),
+        tensor_integers: instructions_of(module).any(multiplies_tensor_integers),
         ptx_sm: Target::of_source(&module.target.name).map_or(target.sm, |t| t.sm),
         toolkit: crate::tables::elf::ElfTarget::of_sm(target.sm).map_or(130, |elf| elf.toolkit),
         tool,
@@ -830,7 +832,9 @@ fn forget_lowered(module: &mut crate::ptx::ast::Module) {
     use crate::ptx::ast::Statement;
     let asked = |statement: &Statement| match statement {
         Statement::Label(_) => false,
-        Statement::Instruction(_) => statement_class(statement) > 0 || asks_kind(statement),
+        Statement::Instruction(inst) => {
+            statement_class(statement) > 0 || inst.op.uses_of_maps() > 0 || asks_kind(statement)
+        }
         Statement::Location(_) | Statement::Pragma(_) => true,
     };
     for function in module.functions.values_mut() {
@@ -843,9 +847,22 @@ fn forget_lowered(module: &mut crate::ptx::ast::Module) {
 /// The class that a statement asks for.
 fn statement_class(statement: &crate::ptx::ast::Statement) -> u8 {
     use crate::ptx::ast::Statement;
-    use crate::tables::ptx::TensorKind;
     match statement {
-        Statement::Instruction(inst) => inst.op.isa_class(inst.mods.tensor_kind == Some(TensorKind::KindI8)),
+        Statement::Instruction(inst) => inst.op.isa_class(multiplies_tensor_integers(inst)),
         _ => 0,
     }
+}
+
+/// Whether an instruction multiplies integers in tensor memory.
+fn multiplies_tensor_integers(inst: &crate::ptx::ast::Instruction) -> bool {
+    inst.mods.tensor_kind == Some(crate::tables::ptx::TensorKind::KindI8)
+}
+
+/// The instructions of a module that are kept behind lowering.
+fn instructions_of(module: &crate::ptx::ast::Module) -> impl Iterator<Item = &crate::ptx::ast::Instruction> {
+    let bodies = module.functions.values().flat_map(|function| function.body.iter().flatten());
+    bodies.filter_map(|statement| match statement {
+        crate::ptx::ast::Statement::Instruction(inst) => Some(&**inst),
+        _ => None,
+    })
 }

@@ -279,7 +279,8 @@ pub fn number_slow_paths(functions: &mut [cubin::Function]) {
 fn tensor(pieces: &[Piece]) -> cubin::TensorUse {
     let does = |what: usize| pieces.iter().any(|piece| piece.code.tensor[what]);
     let sparse = pieces.iter().any(|piece| piece.lowered.sparse_tensors);
-    cubin::TensorUse { any: does(0), unit: does(1), allocates: does(2), pair: does(3), sparse }
+    let pair = pieces.iter().any(|piece| piece.lowered.tensor_pair);
+    cubin::TensorUse { any: does(0), unit: does(1), allocates: does(2), pair, sparse }
 }
 
 /// Section offsets of the instructions that the cubin lists.
@@ -290,6 +291,7 @@ fn sites(pieces: &[Piece], linked: &Linked) -> cubin::Sites {
         let moved = |list: &[u32]| list.iter().map(|at| at + *start as u32).collect::<Vec<u32>>();
         sites.exits.extend(moved(&code.exits));
         sites.warp_wide.extend(moved(&code.warp_wide));
+        sites.inserted_warp_wide.extend(moved(&code.inserted_warp_wide));
         sites.mbarriers.extend(code.mbarriers.iter().map(|m| cubin::MbarrierSite {
             offset: m.at + *start as u32,
             kind: m.kind,

@@ -21,6 +21,10 @@ pub struct Cubin {
     /// What the instructions of the file need, as in `.nv.compat`: 0 and 1 are the same, 2 is for
     /// tensor memory, 3 for products of integers and shifts in it, 4 for products of warp groups.
     pub isa_class: u8,
+    /// How they use tensor maps, as in `.nv.compat`: 1 reads, 2 changes them, 3 both.
+    pub tensor_maps: u8,
+    /// Whether they multiply integers in tensor memory, as in `.nv.compat`.
+    pub tensor_integers: bool,
     /// SM number of the PTX `.target`, as in the note `cuinfo`.
     pub ptx_sm: u32,
     /// Version of the toolkit whose rules the file follows, 10 × major + minor: 130 for 13.0.

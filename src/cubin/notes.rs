@@ -79,6 +79,8 @@ pub fn compat(cubin: &Cubin) -> Result<Vec<u8>, CubinError> {
             CompatValue::Bytes(bytes) => bytes.to_vec(),
             CompatValue::Accelerator => vec![cubin.accelerator.into()],
             CompatValue::Class => vec![cubin.isa_class.max(1)],
+            CompatValue::Maps => vec![cubin.tensor_maps],
+            CompatValue::Integers(without, with) => vec![if cubin.tensor_integers { with } else { without }],
         };
         records::write(&mut out, &Attribute { format: row.format, id: row.id, payload })?;
     }
@@ -93,9 +95,15 @@ pub fn read_accelerator(section: Bytes<'_>) -> Result<bool, CubinError> {
 }
 
 /// What the instructions of a file need, by its `.nv.compat`.
-pub fn read_class(section: Bytes<'_>) -> Result<u8, CubinError> {
-    let id = COMPAT.iter().find(|row| row.value == CompatValue::Class).map(|row| row.id);
-    let records = records::read(section)?;
-    let found = records.iter().find(|r| Some(r.id) == id).and_then(|r| r.payload.first().copied());
-    Ok(found.filter(|class| *class != 1).unwrap_or(0))
+pub fn read_needs(cubin: &mut Cubin, section: Bytes<'_>) -> Result<(), CubinError> {
+    for record in records::read(section)? {
+        let row = COMPAT.iter().find(|row| row.id == record.id);
+        match (row.map(|row| row.value), record.payload.first().copied()) {
+            (Some(CompatValue::Class), Some(class)) => cubin.isa_class = if class == 1 { 0 } else { class },
+            (Some(CompatValue::Maps), Some(uses)) => cubin.tensor_maps = uses,
+            (Some(CompatValue::Integers(_, with)), Some(value)) => cubin.tensor_integers = value == with,
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -168,7 +168,8 @@ impl Reader {
         }
         if let Some(number) = self.with(Content::Compat) {
             self.cubin.accelerator = notes::read_accelerator(self.bytes(number))?;
-            self.cubin.isa_class = notes::read_class(self.bytes(number))?;
+            let section = Bytes::at(&self.elf.sections[number].bytes, self.elf.sections[number].offset);
+            notes::read_needs(&mut self.cubin, section)?;
             self.taken[number] = notes::compat(&self.cubin)? == self.elf.sections[number].bytes;
         }
         if let Some(number) = self.with(Content::Fixed) {

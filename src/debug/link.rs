@@ -97,11 +97,27 @@ fn place_shared(cubin: &mut Cubin, module: &Module, facts: &Facts) -> HashMap<St
     known.extend(symbols.iter().filter(done).map(|symbol| (symbol.name.clone(), symbol.value - base)));
     known.extend(launch.iter().map(|(name, _)| (name.clone(), longest - base)));
     symbols.retain(|symbol| !(is_shared(symbol) && symbol.section == SymbolHome::Undefined));
+    name_plainly(symbols);
     let section = cubin.kept.sections.iter_mut().find(|section| section.name == LOOSE_SHARED);
     if let Some(section) = section {
         (section.kind, section.image.size) = (NO_BYTES, loose);
     }
     known
+}
+
+/// Gives the shared variables of functions the names that they have in the text, where no other
+/// symbol has them: an executable needs no unique ones.
+fn name_plainly(symbols: &mut [KeptSymbol]) {
+    let plain = |name: &str| Some(name.strip_prefix("$__")?.rsplit_once("__")?.0.to_string());
+    let mut taken: HashMap<String, usize> = HashMap::new();
+    for symbol in symbols.iter() {
+        *taken.entry(plain(&symbol.name).unwrap_or_else(|| symbol.name.clone())).or_default() += 1;
+    }
+    for symbol in symbols.iter_mut().filter(|symbol| symbol.info & 0xf == STT_OBJECT) {
+        if let Some(name) = plain(&symbol.name).filter(|name| taken[name] == 1) {
+            symbol.name = name;
+        }
+    }
 }
 
 /// The shared arrays whose size the launch gives, and their alignments.

@@ -8,8 +8,8 @@
 use super::builder::{Builder, Lowered, Refusal};
 use super::memory::load_store::elements;
 use crate::arrays::Each;
-use crate::ori::Operand;
 use crate::ori::mods::*;
+use crate::ori::{Listed, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{CancelQuery, ScalarType, Scope, Semantics, Space, SpecialRegister};
 use crate::tables::{Feature, Mod, Op, Role, value};
@@ -33,7 +33,7 @@ impl Builder<'_> {
             self.fence_of(Semantics::Release, Scope::Cluster)?;
         }
         let barrier = self.put(Op::CGABAR_ARV, &[], &[]);
-        self.f[barrier].ordered = true;
+        (self.f[barrier].ordered, self.f[barrier].listed) = (true, Listed::Program);
         self.enter(end);
         self.guard = guard;
         Ok(())

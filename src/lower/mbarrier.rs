@@ -12,7 +12,7 @@ use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
 use crate::arrays::Each;
 use crate::ori::mods::*;
-use crate::ori::{Block, File, InstId, Operand};
+use crate::ori::{Block, File, InstId, Listed, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind};
 use crate::tables::memory::Access;
 use crate::tables::ptx::{BarrierLayout, Op as PtxOp, ScalarType, Scope, Semantics, Space};
@@ -40,7 +40,7 @@ const BLOCKS: u16 = 10;
 
 /// Kinds of instructions in the list of the cubin, from 1.
 #[derive(Clone, Copy)]
-enum Listed {
+enum Kind {
     No = 0,
     Init = 1,
     Arrive = 2,
@@ -92,7 +92,7 @@ impl Builder<'_> {
 
     /// An operation on a barrier: it changes places with no access of memory, and the cubin lists
     /// it.
-    fn on_mbarrier(&mut self, op: Op, mods: &[M], at: Place, args: &[(Role, Operand)], listed: Listed) -> InstId {
+    fn on_mbarrier(&mut self, op: Op, mods: &[M], at: Place, args: &[(Role, Operand)], listed: Kind) -> InstId {
         let offset = self.literal(at.offset);
         let uniform = at.base.as_reg().is_some_and(|reg| self.f[reg].file == File::UR);
         let beside = op.info().roles.iter().any(|role| role.role == Role::Ub);
@@ -100,7 +100,7 @@ impl Builder<'_> {
         all.extend_from_slice(args);
         let inst = self.put(op, mods, &all);
         self.f[inst].ordered = true;
-        self.f[inst].listed = listed as u8;
+        self.f[inst].listed = (listed as u8).checked_sub(1).map_or(Listed::No, Listed::Barrier);
         inst
     }
 
@@ -117,7 +117,7 @@ impl Builder<'_> {
             return self.lane_by_lane(|b| b.exchange(at, words));
         }
         let value = self.pair_of(words);
-        self.on_mbarrier(Op::STS, &[SIZE_64], at, &[(Role::B, value)], Listed::Init);
+        self.on_mbarrier(Op::STS, &[SIZE_64], at, &[(Role::B, value)], Kind::Init);
         if by_unit {
             self.put(Op::FENCE_S, &[], &[]);
             self.put(Op::SYNCS_CCTL_ALL, &[], &[]);
@@ -158,7 +158,7 @@ impl Builder<'_> {
         let address = self.uniform(&[MADE_AT], &[at.base]);
         let value = self.uniform(&MADE_OF, &words);
         let args = [(Role::D, Operand::zero()), (Role::B, value)];
-        self.on_mbarrier(Op::SYNCS_EXCH, &[], Place { base: address, ..at }, &args, Listed::Init);
+        self.on_mbarrier(Op::SYNCS_EXCH, &[], Place { base: address, ..at }, &args, Kind::Init);
         Ok(())
     }
 
@@ -261,7 +261,7 @@ impl Builder<'_> {
     fn end_mbarrier(&mut self, inst: &ast::Instruction) -> Lowered {
         let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
         if self.has(Feature::BarrierUnit) {
-            self.on_mbarrier(Op::SYNCS_CCTL, &[], at, &[], Listed::Inval);
+            self.on_mbarrier(Op::SYNCS_CCTL, &[], at, &[], Kind::Inval);
         }
         Ok(())
     }
@@ -302,11 +302,11 @@ impl Builder<'_> {
         let drop = inst.op == PtxOp::MbarrierArriveDrop;
         mods.extend(drop.then_some(OPTOUT));
         let (listed, b) = match (inst.mods.expect_tx, inst.mods.no_complete) {
-            (true, _) => (Listed::No, number.unwrap_or(Operand::zero())),
-            (_, true) if drop => (Listed::DropNoComplete, number.unwrap_or(Operand::zero())),
-            (_, true) => (Listed::ArriveNoComplete, number.unwrap_or(Operand::zero())),
-            _ if drop => (Listed::Drop, number.unwrap_or(Operand::zero())),
-            _ => (Listed::Arrive, number.unwrap_or(Operand::zero())),
+            (true, _) => (Kind::No, number.unwrap_or(Operand::zero())),
+            (_, true) if drop => (Kind::DropNoComplete, number.unwrap_or(Operand::zero())),
+            (_, true) => (Kind::ArriveNoComplete, number.unwrap_or(Operand::zero())),
+            _ if drop => (Kind::Drop, number.unwrap_or(Operand::zero())),
+            _ => (Kind::Arrive, number.unwrap_or(Operand::zero())),
         };
         let b = if one && !inst.mods.expect_tx { Operand::zero() } else { b };
         if !inst.mods.expect_tx {
@@ -330,10 +330,10 @@ impl Builder<'_> {
             None => one,
         };
         if inst.op == PtxOp::MbarrierCompleteTx {
-            return self.once_in_blocks(&[COMPLETE_SOME], at, [number, mask], Listed::Complete);
+            return self.once_in_blocks(&[COMPLETE_SOME], at, [number, mask], Kind::Complete);
         }
         if !arrives || inst.mods.expect_tx {
-            let listed = if arrives { Listed::No } else { Listed::Expect };
+            let listed = if arrives { Kind::No } else { Kind::Expect };
             self.once_in_blocks(&[EXPECT_SOME], at, [number, mask], listed)?;
         }
         if !arrives {
@@ -341,17 +341,17 @@ impl Builder<'_> {
         }
         self.release(inst)?;
         let number = if inst.mods.expect_tx { one } else { number };
-        let (mods, listed): (&[M], Listed) = match (inst.op == PtxOp::MbarrierArriveDrop, inst.mods.expect_tx) {
-            (true, true) => (&[OPTOUT, ARRIVE_SOME], Listed::No),
-            (true, false) => (&[OPTOUT, ARRIVE_SOME], Listed::Drop),
-            (false, true) => (&[ARRIVE_SOME], Listed::No),
-            (false, false) => (&[ARRIVE_SOME], Listed::Arrive),
+        let (mods, listed): (&[M], Kind) = match (inst.op == PtxOp::MbarrierArriveDrop, inst.mods.expect_tx) {
+            (true, true) => (&[OPTOUT, ARRIVE_SOME], Kind::No),
+            (true, false) => (&[OPTOUT, ARRIVE_SOME], Kind::Drop),
+            (false, true) => (&[ARRIVE_SOME], Kind::No),
+            (false, false) => (&[ARRIVE_SOME], Kind::Arrive),
         };
         self.once_in_blocks(mods, at, [number, mask], listed)
     }
 
     /// One instruction of these, with a number and a mask.
-    fn once_in_blocks(&mut self, mods: &[M], at: Place, [number, mask]: [Operand; 2], listed: Listed) -> Lowered {
+    fn once_in_blocks(&mut self, mods: &[M], at: Place, [number, mask]: [Operand; 2], listed: Kind) -> Lowered {
         self.lane_by_lane(|b| {
             let base = b.uniform(&AT_AND_NUMBER, &[at.base, number]);
             let mask = b.uniform(&[BLOCKS], &[mask]);
@@ -370,19 +370,19 @@ impl Builder<'_> {
         self.put(Op::MEMBAR, &[MEMBAR_ALL, SCOPE_CTA], &[]);
         if !inst.mods.no_complete {
             if drop {
-                self.on_mbarrier(Op::ATOMS, &[AOP_POPC_INC], at, &[(Role::D, Operand::zero())], Listed::No);
+                self.on_mbarrier(Op::ATOMS, &[AOP_POPC_INC], at, &[(Role::D, Operand::zero())], Kind::No);
             }
-            let listed = if drop { Listed::Drop } else { Listed::Arrive };
+            let listed = if drop { Kind::Drop } else { Kind::Arrive };
             let d = if d == Operand::zero() { d } else { self.in_pair(d) };
             self.on_mbarrier(Op::ATOMS_ARRIVE, &[], at, &[(Role::D, d)], listed);
             return Ok(());
         }
         let count = self.source_reg(&inst.operands[2], ScalarType::U32)?;
         let high = Place { offset: at.offset + 4, ..at };
-        let (before, listed) = (self.temp(), if drop { Listed::DropNoComplete } else { Listed::ArriveNoComplete });
+        let (before, listed) = (self.temp(), if drop { Kind::DropNoComplete } else { Kind::ArriveNoComplete });
         if drop {
             let args = [(Role::D, Operand::zero()), (Role::B, count)];
-            self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], at, &args, Listed::No);
+            self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], at, &args, Kind::No);
         }
         self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], high, &[(Role::D, before), (Role::B, count)], listed);
         if d != Operand::zero() {
@@ -396,8 +396,8 @@ impl Builder<'_> {
         let at = self.shared_place(&inst.operands[0], inst.mods.space)?;
         let bytes = self.source_reg(&inst.operands[1], ScalarType::U32)?;
         let (how, listed) = match inst.op {
-            PtxOp::MbarrierExpectTx => (EXPECT_SOME, Listed::Expect),
-            _ => (COMPLETE_SOME, Listed::Complete),
+            PtxOp::MbarrierExpectTx => (EXPECT_SOME, Kind::Expect),
+            _ => (COMPLETE_SOME, Kind::Complete),
         };
         let args = [(Role::D, Operand::zero()), (Role::B, bytes)];
         self.on_mbarrier(Op::SYNCS_ARRIVE, &[ARRIVE_RED, how], at, &args, listed);
@@ -420,10 +420,10 @@ impl Builder<'_> {
         };
         let waits = inst.op == PtxOp::MbarrierTryWait;
         let listed = match (waits, inst.mods.parity) {
-            (false, false) => Listed::Test,
-            (false, true) => Listed::TestParity,
-            (true, false) => Listed::Try,
-            (true, true) => Listed::TryParity,
+            (false, false) => Kind::Test,
+            (false, true) => Kind::TestParity,
+            (true, false) => Kind::Try,
+            (true, true) => Kind::TryParity,
         };
         if self.has(Feature::BarrierUnit) {
             let mods: &[M] = if waits { &[TRYWAIT] } else { &[] };
@@ -480,9 +480,9 @@ impl Builder<'_> {
             let minus_one = self.imm(u32::MAX);
             let (high, one_more) = (Place { offset: at.offset + 4, ..at }, self.in_reg(minus_one));
             let args = [(Role::D, Operand::zero()), (Role::B, one_more)];
-            self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], high, &args, Listed::No);
+            self.on_mbarrier(Op::ATOMS, &[AOP_ADD, SIZE_32], high, &args, Kind::No);
         }
-        self.on_mbarrier(Op::ARRIVES, &[], at, &[], Listed::Copies);
+        self.on_mbarrier(Op::ARRIVES, &[], at, &[], Kind::Copies);
         Ok(())
     }
 
@@ -490,10 +490,10 @@ impl Builder<'_> {
     fn arrive_after_copies_at(&mut self, at: Place, noinc: bool) -> Lowered {
         if !noinc {
             let args = [(Role::D, Operand::zero()), (Role::B, Operand::zero())];
-            self.on_mbarrier(Op::SYNCS_ARRIVE, &[ARRIVE_RED, EXPECT_ONE], at, &args, Listed::No);
+            self.on_mbarrier(Op::SYNCS_ARRIVE, &[ARRIVE_RED, EXPECT_ONE], at, &args, Kind::No);
         }
         let mods = if noinc { COPIES_ARRIVE } else { COPIES_BYTES };
-        self.on_mbarrier(Op::ARRIVES, &[mods], at, &[], Listed::Copies);
+        self.on_mbarrier(Op::ARRIVES, &[mods], at, &[], Kind::Copies);
         Ok(())
     }
 }

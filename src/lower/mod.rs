@@ -141,6 +141,8 @@ pub struct LoweredFunction {
     pub externs: Vec<String>,
     /// Whether it multiplies sparse matrices in tensor memory.
     pub sparse_tensors: bool,
+    /// Whether two blocks do something together in tensor memory.
+    pub tensor_pair: bool,
     /// Whether its text has a `wmma` instruction.
     pub wmma: bool,
     /// Whether its text asks where the shared memory is that the driver reserves.
@@ -422,6 +424,8 @@ impl Lowering<'_> {
             externs: std::mem::take(&mut builder.externs),
             sparse_tensors: known::instructions(body)
                 .any(|inst| matches!(inst.op, Op::Tcgen05MmaSp | Op::Tcgen05MmaWsSp)),
+            tensor_pair: known::instructions(body)
+                .any(|inst| inst.op.name().starts_with("tcgen05.") && tensor_memory::two_blocks(inst)),
             wmma: known::instructions(body).any(|inst| inst.op.name().starts_with("wmma.")),
             reserved: known::asks_for_reserved_memory(body),
             branch_bank: builder.branch_bank,

@@ -8,7 +8,7 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::memory::load_store::elements;
 use super::wgmma::named;
 use crate::ori::mods::*;
-use crate::ori::{Kind, Operand};
+use crate::ori::{Kind, Listed, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{Op as PtxOp, ScalarType, Scope, Semantics, Space};
 use crate::tables::{Feature, Mod, Op, Role};
@@ -31,6 +31,9 @@ impl Builder<'_> {
         let off = self.literal(place.offset);
         let load = self.put(Op::LDGMC, &[E, op, size], &[(Role::D, whole), (Role::A, place.base), (Role::Off, off)]);
         self.f[load].ordered = true;
+        if parts.len() > 1 && words > 1 {
+            self.f[load].listed = Listed::Values(1);
+        }
         match parts {
             [one] => {
                 let d = self.dest(one)?;

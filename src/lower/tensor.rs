@@ -9,7 +9,7 @@
 use super::builder::{Builder, Lowered, Refusal};
 use super::bulk::{Alone, is_wide, l2_action, later, operation, several};
 use super::memory::address::{Place, Window};
-use super::memory::memory_model::{Order, map_scope};
+use super::memory::memory_model::Order;
 use crate::arrays::Each;
 use crate::ori::Operand;
 use crate::ori::build::int::LUT_INSERT;
@@ -17,7 +17,7 @@ use crate::ori::mods::*;
 use crate::ptx::ast::{self, OperandKind};
 use crate::tables::lowering::{MapField, MapValue, map_writes};
 use crate::tables::memory::{Access, OrderRow};
-use crate::tables::ptx::{BulkTo, Op as PtxOp, ScalarType, Semantics, Space, TensorMode};
+use crate::tables::ptx::{BulkTo, Op as PtxOp, ScalarType, Scope, Semantics, Space, TensorMode};
 use crate::tables::{Feature, Mod, Op, Role, value};
 
 /// Uniform registers of the operands, besides those of a cache policy: written right before each
@@ -253,7 +253,7 @@ impl Builder<'_> {
     /// `tensormap.cp_fenceproxy`: each lane publishes a word of the map.
     pub fn publish_map(&mut self, inst: &ast::Instruction) -> Lowered {
         let [to, from, ..] = inst.operands.as_slice() else { return Err(Refusal::NotBuilt) };
-        let scope = map_scope(inst);
+        let scope = inst.mods.scope.unwrap_or(Scope::Sys);
         let barrier = self.all_lanes();
         self.f[barrier].ordered = true;
         let (from, to) = (self.shared_word(from)?, self.map_address(to, Some(Space::Global))?);
@@ -265,11 +265,11 @@ impl Builder<'_> {
         self.add(base, from, offset);
         let place = Place { window: Window::Shared, base, offset: 0 };
         self.load_word(word, SIZE_32, place, &Order::default())?;
-        self.fence_of(Semantics::Release, scope)?;
+        self.fence_for(Access::Map, Semantics::Release, scope)?;
         let sum = self.temp_pair();
         let words = self.words(sum);
         self.add_long(words, to, [offset, Operand::zero()], false);
-        let row = OrderRow::of(self.target, Access::Atom, Semantics::Relaxed, Some(scope), false);
+        let row = OrderRow::of(self.target, Access::Map, Semantics::Relaxed, Some(scope), false);
         let order = Order { row: Some(row.ok_or(Refusal::NotBuilt)?), strong: true, ..Order::default() };
         let place = Place { window: Window::Global, base: sum, offset: 0 };
         self.swap_word(word, place, order);

@@ -39,6 +39,25 @@ fn lanes_that_words_choose_take_no_turns() {
     }
 }
 
+/// What publishes a tensor map for a block or a cluster reaches the device.
+#[test]
+fn tensor_maps_are_published_to_the_device() {
+    for (scope, reached) in [("cta", "GPU"), ("cluster", "GPU"), ("gpu", "GPU"), ("sys", "SYS")] {
+        let source = format!(
+            ".version 8.3\n.target sm_90\n.address_size 64\n.entry k(.param .u64 to) {{\n\
+             .shared .align 128 .b8 map[128];\n.reg .b64 %d;\nld.param.u64 %d, [to];\n\
+             fence.proxy.tensormap::generic.release.{scope};\n\
+             tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{scope}.sync.aligned [%d], [map], 128;\n\
+             ret;\n}}\n"
+        );
+        let module = lowered(&source, "sm_90").unwrap();
+        let text = text::print(&module.functions[0].function);
+        let fences: Vec<&str> = text.lines().filter(|line| line.contains("MEMBAR")).collect();
+        assert!(fences.len() == 2 && fences.iter().all(|line| line.contains(&format!("scope={reached}"))), "{text}");
+        assert!(text.contains(&format!("mem=STRONG.{reached}")), "{text}");
+    }
+}
+
 /// `nounroll` in a body names the loop around its block, in front of one or of all functions all
 /// their loops.
 #[test]

@@ -8,7 +8,7 @@
 use super::builder::{Builder, Lowered, Refusal};
 use crate::arrays::Each;
 use crate::ori::mods::*;
-use crate::ori::{File, Operand};
+use crate::ori::{File, Listed, Operand};
 use crate::ptx::ast;
 use crate::tables::ptx::{AtomOp, MatchMode, ScalarType, ShflMode, VoteMode};
 use crate::tables::{Feature, Op, Role};
@@ -29,6 +29,12 @@ impl Builder<'_> {
         };
         self.put(Op::SYNCMASK, &[], &[(Role::A, mask)]);
         Ok(mask)
+    }
+
+    /// A warp-wide operation that the program has.
+    fn put_own(&mut self, op: Op, mods: &[M], args: &[(Role, Operand)]) {
+        let inst = self.put(op, mods, args);
+        self.f[inst].listed = Listed::Program;
     }
 
     fn is_full(&self, mask: Operand) -> bool {
@@ -61,7 +67,7 @@ impl Builder<'_> {
             _ => SHFL_IDX,
         };
         let p = if p == Operand::zero() { Operand::NULL } else { p };
-        self.put(Op::SHFL, &[mode], &[(Role::Pu, p), (Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
+        self.put_own(Op::SHFL, &[mode], &[(Role::Pu, p), (Role::D, d), (Role::A, a), (Role::B, b), (Role::C, c)]);
         Ok(())
     }
 
@@ -78,8 +84,13 @@ impl Builder<'_> {
     /// `activemask`
     pub fn active_mask(&mut self, inst: &ast::Instruction) -> Lowered {
         let d = self.dest(&inst.operands[0])?;
-        self.vote_any(d, Operand::always());
+        self.ask_any(d, Operand::always());
         Ok(())
+    }
+
+    /// A vote of the program's.
+    fn ask_any(&mut self, d: Operand, p: Operand) {
+        self.put_own(Op::VOTE, &[VOTE_ANY], &[(Role::D, d), (Role::Pp, p)]);
     }
 
     pub fn vote_any(&mut self, d: Operand, p: Operand) {
@@ -101,7 +112,7 @@ impl Builder<'_> {
         }
         if self.is_full(mask) && mode != VoteMode::Uni {
             let vote = if mode == VoteMode::All { VOTE_ALL } else { VOTE_ANY };
-            self.put(Op::VOTE, &[vote], &[(Role::Pu, d), (Role::Pp, p)]);
+            self.put_own(Op::VOTE, &[vote], &[(Role::Pu, d), (Role::Pp, p)]);
             return Ok(());
         }
         if mode == VoteMode::Any {
@@ -128,10 +139,10 @@ impl Builder<'_> {
 
     fn ballot(&mut self, d: Operand, p: Operand, mask: Operand) {
         if self.is_full(mask) {
-            return self.vote_any(d, p);
+            return self.ask_any(d, p);
         }
         let said = self.temp();
-        self.vote_any(said, p);
+        self.ask_any(said, p);
         self.and(d, said, mask);
     }
 
@@ -144,7 +155,7 @@ impl Builder<'_> {
     /// The lanes that have the same value in a register.
     fn lanes_equal(&mut self, a: Operand) -> Operand {
         let same = self.temp();
-        self.put(Op::MATCH, &[MATCH_ANY], &[(Role::D, same), (Role::A, a)]);
+        self.put_own(Op::MATCH, &[MATCH_ANY], &[(Role::D, same), (Role::A, a)]);
         same
     }
 
@@ -188,7 +199,7 @@ impl Builder<'_> {
     fn match_all(&mut self, d: Operand, p: Operand, words: &[Operand]) {
         let asks = !p.is_null() && p != Operand::zero();
         let one = |b: &mut Self, d: Operand, p: Operand, word: Operand| {
-            b.put(Op::MATCH, &[], &[(Role::Pu, p), (Role::D, d), (Role::A, word)]);
+            b.put_own(Op::MATCH, &[], &[(Role::Pu, p), (Role::D, d), (Role::A, word)]);
         };
         if let [word] = words {
             return one(self, d, if asks { p } else { Operand::NULL }, *word);
@@ -246,7 +257,7 @@ impl Builder<'_> {
     fn reduce_active(&mut self, opcode: Op, mods: &[M], d: Operand, a: Operand) {
         let reduced = self.f.new_reg(File::UR);
         self.f[reduced].phys = Some(REDUCED);
-        self.put(opcode, mods, &[(Role::D, Operand::reg(reduced)), (Role::A, a)]);
+        self.put_own(opcode, mods, &[(Role::D, Operand::reg(reduced)), (Role::A, a)]);
         self.put(Op::MOV, &[], &[(Role::D, d), (Role::A, Operand::reg(reduced))]);
     }
 

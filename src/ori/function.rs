@@ -18,8 +18,8 @@ mod registers;
 mod registers_of;
 
 pub use entities::{
-    Block, ControlWord, Convention, File, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol, VReg, VecId,
-    access_size,
+    Block, ControlWord, Convention, File, InstData, InstId, Listed, RegData, Rolled, STACK_POINTER, Stage, Symbol,
+    VReg, VecId, access_size,
 };
 pub use instructions::width_of;
 

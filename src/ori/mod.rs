@@ -32,7 +32,8 @@ pub mod watched;
 pub use bank_constants::BankConstants;
 pub use code::Code;
 pub use function::{
-    Block, Convention, File, Function, InstData, InstId, RegData, Rolled, STACK_POINTER, Stage, Symbol, VReg, VecId,
+    Block, Convention, File, Function, InstData, InstId, Listed, RegData, Rolled, STACK_POINTER, Stage, Symbol, VReg,
+    VecId,
 };
 pub use operand::{Kind, Operand};
 pub use shader_constants::ShaderConstants;

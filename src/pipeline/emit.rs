@@ -7,7 +7,7 @@
 
 use super::loads::partly_read;
 use super::values::{Value, values};
-use crate::ori::{BankConstants, Block, File, Function, InstId, Kind, Operand, ShaderConstants, Symbol};
+use crate::ori::{BankConstants, Block, File, Function, InstId, Kind, Listed, Operand, ShaderConstants, Symbol};
 use crate::sass::{self, Arg, Ctrl, Guard, Inst, reuse};
 use crate::tables::elf::RelocRole;
 use crate::tables::encoding::{Form, sr};
@@ -32,8 +32,9 @@ pub struct Code {
     pub exits: Vec<u32>,
     /// Whether lanes reconverge in it.
     pub reconverges: bool,
-    /// Byte offsets of warp-level operations of the program.
+    /// Byte offsets of warp-level operations of the program, and of those that the compiler added.
     pub warp_wide: Vec<u32>,
+    pub inserted_warp_wide: Vec<u32>,
     /// Loads of several words of which only some are read: byte offset, and a mask of the bytes
     /// that are.
     pub partly_read: Vec<(u32, u32)>,
@@ -41,9 +42,8 @@ pub struct Code {
     pub block_z: bool,
     /// Operations on mbarriers.
     pub mbarriers: Vec<MbarrierUse>,
-    /// Whether it uses tensor memory at all, does more than load and store, allocates it, and does
-    /// so with another block.
-    pub tensor: [bool; 4],
+    /// Whether it uses tensor memory at all, does more than load and store, and allocates it.
+    pub tensor: [bool; 3],
     /// Byte offsets of calls to functions of the driver.
     pub system_calls: Vec<u32>,
     /// Source line of each instruction; 0 if unknown.
@@ -212,14 +212,15 @@ fn sites(function: &Function, starts: &SecondaryMap<Block, u64>, inst: InstId, a
     }
     let (allocates, unit) = (op.has(Prop::TensorAllocation), op.has(Prop::TensorUnit));
     let any = op.has(Prop::TensorMemory);
-    let pair = unit && function[inst].mods.get(Mod::Cta2) == value::cta2::_2CTA;
-    for (seen, new) in code.tensor.iter_mut().zip([any, unit, allocates, pair]) {
+    for (seen, new) in code.tensor.iter_mut().zip([any, unit, allocates]) {
         *seen |= new;
     }
-    if op.has(Prop::WarpWide) {
-        code.warp_wide.push(at as u32);
+    match function[inst].listed {
+        _ if !op.has(Prop::WarpWide) => {}
+        Listed::Program => code.warp_wide.push(at as u32),
+        _ => code.inserted_warp_wide.push(at as u32),
     }
-    if let Some(kind) = function[inst].listed.checked_sub(1) {
+    if let Listed::Barrier(kind) = function[inst].listed {
         code.mbarriers.push(mbarrier(function, inst, at, kind));
     }
     if op == Op::CALL && function[inst].mods.get(Mod::Mode) == value::mode::ABS {

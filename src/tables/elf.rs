@@ -20,6 +20,16 @@ pub struct LayoutInfo {
     pub small_params: u32,
     /// Byte offset in c\[0\] of the first parameter if the total is larger; `None`: the usual one.
     pub large_param_base: Option<u32>,
+    /// Numbers of the spaces that pointers of parameters are of, by name.
+    pub pointers: &'static [(&'static str, u8)],
+}
+
+impl LayoutInfo {
+    /// The number of a pointer's space; of generic addresses where it has no name.
+    pub fn pointer_space(&self, name: Option<&str>) -> u8 {
+        let name = name.unwrap_or("generic");
+        self.pointers.iter().find(|(space, _)| *space == name).map_or(0, |(_, number)| *number)
+    }
 }
 
 /// Facts of an SM number. Source: `elf/targets.ron`.
@@ -136,6 +146,10 @@ pub enum CompatValue {
     Accelerator,
     /// One byte: what the instructions of the file need.
     Class,
+    /// One byte: how they use tensor maps.
+    Maps,
+    /// One byte: the first one, or the second with products of integers in tensor memory.
+    Integers(u8, u8),
 }
 
 /// One attribute of `.nv.compat`. Source: `elf/compat.ron`.

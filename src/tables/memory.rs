@@ -17,6 +17,8 @@ pub enum Access {
     /// `atom` or `red`.
     Atom,
     Fence,
+    /// What publishes a tensor map.
+    Map,
     CpAsync,
 }
 

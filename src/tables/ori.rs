@@ -109,6 +109,8 @@ pub struct OpInfo {
     pub uniform: &'static [Op],
     /// What a sum and a product of floats are in one: for FADD and for FMUL this is FFMA.
     pub fused: Option<Op>,
+    /// The modifier with which alone it is idempotent; `None`: with any.
+    pub idempotent_with: Option<(Mod, u8)>,
     /// The roles that it writes and those that it reads, one bit each, by position.
     pub defs: u16,
     pub uses: u16,
@@ -168,6 +170,13 @@ impl Op {
     #[inline]
     pub fn has(self, prop: Prop) -> bool {
         FACTS[self as usize].props >> (prop as u32) & 1 != 0
+    }
+
+    /// Whether doing it again with these modifiers and the same operands, with nothing in between,
+    /// changes nothing.
+    pub fn is_idempotent(self, mods: &Mods) -> bool {
+        let with = self.info().idempotent_with;
+        self.has(Prop::Idempotent) && with.is_none_or(|(kind, value)| mods.get(kind) == value)
     }
 
     /// The roles that it writes and those that it reads, as in [`OpInfo`].

@@ -384,6 +384,11 @@ impl Op {
         if integers { of_integers } else { other }
     }
 
+    /// How a module with it uses tensor maps, as `.nv.compat` says it: 1 reads, 2 changes them.
+    pub fn uses_of_maps(self) -> u8 {
+        MAPS[self as usize]
+    }
+
     /// The ranges of its constant operands.
     pub fn ranges(self) -> &'static [ArgRange] {
         let (start, end) = RANGES_OF[self as usize];

@@ -164,14 +164,9 @@ impl<'a> Elections<'a> {
     }
 
     /// Whether what a block does with the same words in all lanes changes nothing the second time.
-    /// A copy to shared memory counts on a barrier.
     fn is_repeatable(&self, skipped: &Skipped) -> bool {
         let function = &*self.function;
-        self.is_same(skipped, |inst| {
-            let data = &function[inst];
-            let counts = data.op == Op::UBLKCP && data.mods.get(Mod::BulkWay) != value::bulk_way::G_S;
-            data.op.has(Prop::Idempotent) && !counts
-        })
+        self.is_same(skipped, |inst| function[inst].op.is_idempotent(&function[inst].mods))
     }
 
     /// The block that a branch at the end of another skips, if nothing else leads there.

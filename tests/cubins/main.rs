@@ -10,11 +10,15 @@ mod lines;
 mod linking;
 mod oracle_attributes;
 mod oracle_eiattr;
+mod records;
 mod verbose;
 
 #[allow(dead_code)]
 #[path = "../support/ptxas.rs"]
 mod ptxas;
+#[allow(dead_code)]
+#[path = "../support/turns.rs"]
+mod turns;
 #[allow(dead_code)]
 #[path = "../support/vendor.rs"]
 mod vendor;

@@ -105,7 +105,7 @@ fn attributes(elf: &Elf, report: &mut Report) {
         }
     }
     for row in &elf.compat {
-        if !["accelerator", "class"].contains(&row.value.as_str()) && hex(&row.value).is_none() {
+        if !["accelerator", "class", "maps", "integers"].contains(&row.value.as_str()) && hex(&row.value).is_none() {
             report.at("elf", format!("{}: value `{}` is not hexadecimal", row.name, row.value), row.at);
         }
     }

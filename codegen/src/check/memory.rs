@@ -12,7 +12,7 @@ pub fn check(model: &Model, report: &mut Report) {
     let l = &model.memory;
     let mut order = Vec::new();
     for row in &l.order {
-        one_of(report, row.at, "access", &row.access, &["ld", "st", "atom", "fence"]);
+        one_of(report, row.at, "access", &row.access, &["ld", "st", "atom", "fence", "map"]);
         one_of(report, row.at, "space", &row.space, &["device", "shared"]);
         text(model, report, row.at, "semantics", &row.semantics);
         words(&row.scope).into_iter().for_each(|scope| {

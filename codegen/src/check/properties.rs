@@ -4,6 +4,7 @@
 
 use super::unique::distinct;
 use crate::model::Model;
+use crate::model::memory::modifier;
 use crate::model::ori::Op;
 use crate::report::Report;
 use crate::rows::ori::PropertyRow;
@@ -25,6 +26,7 @@ pub fn check(model: &Model, report: &mut Report) {
             report.at("property", format!("more than {MOST} properties"), row.at);
         }
     }
+    model.ori.ops.iter().for_each(|op| repeats(model, op, report));
     let fused = || model.ori.ops.iter().filter(|op| !op.row.fused.is_empty());
     fused().for_each(|op| fuses(model, op, report));
     for (what, other) in [("multiplies", "adds"), ("adds", "multiplies")] {
@@ -43,6 +45,14 @@ fn names(model: &Model, row: &Row<PropertyRow>, report: &mut Report) {
         if !model.ori.properties.iter().any(|other| other.name == name) {
             report.at("names", format!("{}: no property is called `{name}`", row.name), row.at);
         }
+    }
+}
+
+/// What limits an idempotent opcode is a modifier.
+fn repeats(model: &Model, op: &Op, report: &mut Report) {
+    let word = &op.row.idempotent_with;
+    if !word.is_empty() && (modifier(&model.ori, word).is_none() || !model.ori.has(op, "idempotent")) {
+        report.at("names", format!("{}: `{word}` limits no idempotent opcode", op.row.op), op.row.at);
     }
 }
 

@@ -22,9 +22,10 @@ pub fn emit(model: &Model) -> TokenStream {
             None => quote!(None),
             Some(base) => quote!(Some(#base)),
         };
+        let pointers = l.pointers.iter().map(|(space, number)| quote!((#space, #number)));
         quote! { LayoutInfo {
             split_relocs: #split, readonly_flags: #readonly, headers_first: #first, text_info_registers: #registers,
-            small_params: #small, large_param_base: #large,
+            small_params: #small, large_param_base: #large, pointers: &[#(#pointers),*],
         } }
     });
     let targets = elf.targets.iter().map(|row| target(elf, row));
@@ -125,6 +126,8 @@ fn compat(elf: &Elf) -> TokenStream {
         let value = match row.value.as_str() {
             "accelerator" => quote!(CompatValue::Accelerator),
             "class" => quote!(CompatValue::Class),
+            "maps" => quote!(CompatValue::Maps),
+            "integers" => quote!(CompatValue::Integers(5, 6)),
             text => {
                 let bytes = hex(text).unwrap_or_default();
                 quote!(CompatValue::Bytes(&[#(#bytes),*]))

@@ -3,6 +3,7 @@
 
 use super::{camel, constant, phf_map, plain_enum};
 use crate::model::Model;
+use crate::model::memory::modifier;
 use crate::model::ori::{Op, RoleSpec};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -73,8 +74,15 @@ fn info(op: &Op, model: &Model) -> TokenStream {
             quote!(Some(Op::#name))
         }
     };
+    let with = modifier(&model.ori, &op.row.idempotent_with).map(|(kind, value)| {
+        let kind = &model.ori.kinds[kind];
+        let (name, module) = (format_ident!("{}", camel(&kind.name)), format_ident!("r#{}", kind.name));
+        let value = format_ident!("{}", constant(&kind.values[value]));
+        quote!((Mod::#name, value::#module::#value))
+    });
+    let with = with.map_or_else(|| quote!(None), |with| quote!(Some(#with)));
     quote! { OpInfo {
-        op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, recipe: #recipe, uniform: &[#(Op::#uniform),*], fused: #fused,
+        op: Op::#ident, name: #name, text: #text, built: #built, props: #mask, recipe: #recipe, uniform: &[#(Op::#uniform),*], fused: #fused, idempotent_with: #with,
         defs: #defs, uses: #uses, roles: &[#(#roles),*]
     } }
 }

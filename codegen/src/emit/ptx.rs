@@ -265,6 +265,7 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         let (isa, integers) = (o.isa, o.isa.max(o.isa_integers));
         quote!((#isa, #integers))
     });
+    let maps = ptx.operations.iter().map(|o| o.maps);
     let (count, ops) = (ptx.requirements.len(), ptx.operations.len());
     let ranges = (0..ops).map(|op| range(ptx.requirements.iter().map(|r| r.op), op));
     quote! {
@@ -278,6 +279,8 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         static WIDE: [bool; #ops] = [#(#wide),*];
         /// The ISA class of each operation, and with integers in tensor memory.
         static ISA: [(u8, u8); #ops] = [#(#isa),*];
+        /// How each operation uses tensor maps.
+        static MAPS: [u8; #ops] = [#(#maps),*];
     }
 }
 

@@ -12,6 +12,7 @@ pub struct LayoutRow {
     pub text_info: String,
     pub small_params: u32,
     pub large_base: Option<u32>,
+    pub pointers: Vec<(String, u8)>,
     pub src: String,
 }
 

@@ -17,6 +17,9 @@ pub struct OpRow {
     /// The product and the sum in one; absent: none.
     #[serde(default)]
     pub fused: String,
+    /// The modifier with which alone it is idempotent; absent: with any.
+    #[serde(default)]
+    pub idempotent_with: String,
     pub state: String,
     pub src: String,
 }

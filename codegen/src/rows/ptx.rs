@@ -24,6 +24,9 @@ pub struct OperationRow {
     pub isa: u8,
     #[serde(default)]
     pub isa_integers: u8,
+    /// How a module with it uses tensor maps.
+    #[serde(default)]
+    pub maps: u8,
     pub doc: String,
     pub src: String,
 }

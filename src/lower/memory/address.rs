@@ -197,8 +197,9 @@ impl Builder<'_> {
         }
         match variable.space {
             Space::Global => {
+                let name = self.globals.link_name(self.module, id);
                 // As in ptxas, a loader writes what has no slot into the code.
-                let Some(slot) = self.globals.address_slot(id, &symbol.name) else {
+                let Some(slot) = self.globals.address_slot(id, &name) else {
                     return self.linked_place(id).ok_or(Refusal::NotBuilt);
                 };
                 let from = Operand::constant(4, slot);

@@ -11,7 +11,7 @@ use crate::arrays::Each;
 use crate::lower::builder::{Builder, Lowered, Refusal};
 use crate::lower::operand::is_signed;
 use crate::ori::mods::*;
-use crate::ori::{Kind, Operand};
+use crate::ori::{Kind, Listed, Operand};
 use crate::ptx::ast::{self, OperandKind};
 use crate::tables::memory::Access;
 use crate::tables::ptx::ScalarType;
@@ -98,7 +98,7 @@ impl Builder<'_> {
             let regs: Vec<Operand> = self.f.vector_regs(vector).iter().map(|r| Operand::reg(*r)).collect();
             return match place.window {
                 Window::Bank(_) => self.load_pieces(&regs, 128, place, order),
-                _ => self.load_word(d, SIZE_128, place, order),
+                _ => self.load_values(d, SIZE_128, [128, 64], place, order),
             };
         }
         let wide = matches!(d.kind(), Kind::Vector(_));
@@ -127,7 +127,7 @@ impl Builder<'_> {
             let whole = if words == 1 { regs[0] } else { vector };
             match place.window {
                 Window::Bank(_) => self.load_pieces(&regs, bits, place, order)?,
-                _ => self.load_word(whole, size_of_bits(bits)?, place, order)?,
+                _ => self.load_values(whole, size_of_bits(bits)?, [bits, ty.bits()], place, order)?,
             }
             regs
         };
@@ -143,7 +143,8 @@ impl Builder<'_> {
         pairs().for_each(|(to, reg)| self.copy(*reg, *to));
         self.guard = guard;
         let whole = if regs.len() == 1 { regs[0] } else { vector };
-        self.load_word(whole, size_of_bits(32 * to.len() as u32)?, place, order)?;
+        let bits = 32 * to.len() as u32;
+        self.load_values(whole, size_of_bits(bits)?, [bits, 32], place, order)?;
         self.guard = Operand::NULL;
         pairs().for_each(|(to, reg)| self.copy(*to, *reg));
         self.guard = guard;
@@ -217,6 +218,18 @@ impl Builder<'_> {
 
     /// Emits one load instruction.
     pub fn load_word(&mut self, d: Operand, size: M, place: Place, order: &Order) -> Lowered {
+        self.load_listed(d, size, Listed::No, place, order)
+    }
+
+    /// Emits one load instruction of so many bits in values of so many; one of several words is
+    /// listed where some values are not read.
+    fn load_values(&mut self, d: Operand, size: M, bits: [u32; 2], place: Place, order: &Order) -> Lowered {
+        let [all, one] = bits.map(|bits| bits.div_ceil(32) as u8);
+        let listed = if all > one { Listed::Values(one) } else { Listed::No };
+        self.load_listed(d, size, listed, place, order)
+    }
+
+    fn load_listed(&mut self, d: Operand, size: M, listed: Listed, place: Place, order: &Order) -> Lowered {
         if let Window::Bank(bank) = place.window {
             let from = Operand::constant(bank, place.offset as u16);
             let base = if place.base == Operand::zero() { Operand::NULL } else { place.base };
@@ -234,7 +247,7 @@ impl Builder<'_> {
         args.push((Role::D, d));
         self.address_args(place, order, &mut args);
         let inst = self.put(op, &mods, &args);
-        self.f[inst].ordered = order.strong;
+        (self.f[inst].ordered, self.f[inst].listed) = (order.strong, listed);
         Ok(())
     }
 

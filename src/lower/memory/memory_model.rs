@@ -126,7 +126,12 @@ impl Builder<'_> {
 
     /// The fence of an order and a scope.
     pub fn fence_of(&mut self, semantics: Semantics, scope: Scope) -> Lowered {
-        let row = OrderRow::of(self.target, Access::Fence, semantics, Some(scope), false).ok_or(Refusal::NotBuilt)?;
+        self.fence_for(Access::Fence, semantics, scope)
+    }
+
+    /// The fence of a kind of access.
+    pub fn fence_for(&mut self, access: Access, semantics: Semantics, scope: Scope) -> Lowered {
+        let row = OrderRow::of(self.target, access, semantics, Some(scope), false).ok_or(Refusal::NotBuilt)?;
         self.fence_steps(row.before);
         self.fence_steps(row.after);
         Ok(())
@@ -191,21 +196,12 @@ impl Builder<'_> {
             }
             (Some(Proxy::AsyncGeneric), _) => return self.restricted_fence(inst),
             (Some(Proxy::TensormapGeneric), Some(Semantics::Release)) => {
-                self.fence_of(Semantics::Release, map_scope(inst))?;
+                self.fence_for(Access::Map, Semantics::Release, inst.mods.scope.unwrap_or(Scope::Sys))?;
             }
             (Some(Proxy::TensormapGeneric), _) => return self.acquire_map(inst),
             _ => return Err(Refusal::NotBuilt),
         }
         Ok(())
-    }
-}
-
-/// The scope at which a tensor map is released: the unit that reads it does not read the caches of
-/// a multiprocessor, so that a block's scope is widened to the device's.
-pub fn map_scope(inst: &ast::Instruction) -> Scope {
-    match inst.mods.scope.unwrap_or(Scope::Sys) {
-        Scope::Cta => Scope::Gpu,
-        scope => scope,
     }
 }
 

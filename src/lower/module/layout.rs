@@ -173,7 +173,7 @@ impl ModuleLayout {
     /// The symbol of a variable for a linker: its own name, or a unique one if a function declares
     /// it.
     pub fn link_name(&self, module: &ast::Module, id: SymbolId) -> String {
-        link_name(module, id, self.object && self.local.contains_key(&id))
+        link_name(module, id, self.local.contains_key(&id), self.object)
     }
 
     /// Records a variable of an object that is in no image; returns false for any other.
@@ -257,11 +257,11 @@ impl ModuleLayout {
     }
 }
 
-/// The symbol of a variable for a linker; `local` if a function of an object declares it.
-fn link_name(module: &ast::Module, id: SymbolId, local: bool) -> String {
+/// The symbol of a variable; `local` if a function declares it.
+fn link_name(module: &ast::Module, id: SymbolId, local: bool, object: bool) -> String {
     let symbol = &module.symbols[id];
     match &symbol.kind {
-        SymbolKind::Variable(v) if local && v.linkage == Linkage::Internal => {
+        SymbolKind::Variable(v) if local && v.linkage == Linkage::Internal && (object || !is_shared(v.space)) => {
             format!("$__{}__{}", symbol.name, id.as_u32())
         }
         _ => symbol.name.clone(),
@@ -356,7 +356,7 @@ impl Filler<'_> {
         let role = self.role(*symbol, *generic);
         let name = match function_of(self.module, *symbol) {
             Some(id) => self.module.functions[self.calls.resolved(id)].name.clone(),
-            None => link_name(self.module, *symbol, self.object && self.local.contains_key(symbol)),
+            None => link_name(self.module, *symbol, self.local.contains_key(symbol), self.object),
         };
         let reloc = |at: u64, row: Option<&RelocRow>| {
             let row = row.ok_or_else(|| format!("Address of '{name}' as initial value is not implemented"))?;
@@ -487,12 +487,13 @@ impl FunctionLayout {
             let SymbolKind::Variable(variable) = &module.symbols[*id].kind else { continue };
             at = at.next_multiple_of(variable.align.max(1));
             let pointer = variable.pointer;
-            let global = pointer.is_some_and(|p| p.space == Some(Space::Global));
+            let number =
+                |space: Option<Space>| elf.map_or(0, |elf| elf.layout.info().pointer_space(space.map(|s| s.name())));
             self.params.push(Param {
                 ordinal: ordinal as u16,
                 offset: (at - base) as u16,
                 size: variable.size as u16,
-                space: if global { 4 } else { 0 },
+                space: pointer.map_or(0, |p| number(p.space)),
                 pointee_align_log2: pointer.map_or(0, |p| p.align.max(1).ilog2() as u8),
             });
             self.places.insert(*id, at);

@@ -126,13 +126,25 @@ pub struct InstData {
     /// For a memory access: whether it may not be reordered with any other access. For SYNCMASK:
     /// whether it orders the accesses around it.
     pub ordered: bool,
-    /// Of an operation on an mbarrier: 1 + the kind under which the cubin lists it
-    /// (`tables/eiattr.ron`); 0 where it does not.
-    pub listed: u8,
+    /// How the cubin lists it.
+    pub listed: Listed,
     /// Source line; 0 if unknown.
     pub line: u32,
     /// Control word, once scheduled.
     pub ctrl: ControlWord,
+}
+
+/// How the cubin lists an instruction, beside what its opcode says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listed {
+    #[default]
+    No,
+    /// An operation on an mbarrier, of a kind of `tables/eiattr.ron`.
+    Barrier(u8),
+    /// A warp-wide operation that the program has; any other one the compiler added.
+    Program,
+    /// A load of several values that have so many words each.
+    Values(u8),
 }
 
 /// The control word of an instruction, with the fields of `sass::Ctrl`.

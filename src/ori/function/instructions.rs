@@ -1,6 +1,6 @@
 //! Instructions: new ones, their operands by role, implicit operands and old values.
 
-use super::{ControlWord, File, Function, InstData, InstId};
+use super::{ControlWord, File, Function, InstData, InstId, Listed};
 use crate::ori::operand::Operand;
 use crate::tables::ori::{Direction, RoleInfo, Width};
 use crate::tables::{Mods, Op, Role};
@@ -44,7 +44,7 @@ impl Function {
             extra_uses: 0,
             extra_defs: 0,
             olds: 0,
-            listed: 0,
+            listed: Listed::No,
             line: 0,
             contract: false,
             ordered: false,

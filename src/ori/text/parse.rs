@@ -3,7 +3,7 @@
 use super::FILES;
 use crate::ori::bank_constants::BankConstants;
 use crate::ori::function::{
-    Block, ControlWord, Convention, File, Function, InstId, RegData, STACK_POINTER, Symbol, VReg,
+    Block, ControlWord, Convention, File, Function, InstId, Listed, RegData, STACK_POINTER, Symbol, VReg,
 };
 use crate::ori::operand::Operand;
 use crate::ori::shader_constants::ShaderConstants;
@@ -266,8 +266,8 @@ impl Parser {
         let (rest, ctrl) = control_word(rest)?;
         let (rest, above) = rest.strip_suffix(" above").map_or((rest, false), |rest| (rest, true));
         let (rest, listed) = match rest.rsplit_once(" listed=") {
-            Some((rest, n)) => (rest, n.parse().map_err(|_| format!("`{n}` is not a number"))?),
-            None => (rest, 0),
+            Some((rest, text)) => (rest, listed(text)?),
+            None => (rest, Listed::No),
         };
         let (rest, ordered) = rest.strip_suffix(" ordered").map_or((rest, false), |rest| (rest, true));
         let (rest, contract) = rest.strip_suffix(" contract").map_or((rest, false), |rest| (rest, true));
@@ -386,6 +386,19 @@ fn control_word(line: &str) -> Result<(&str, ControlWord), String> {
         *field = number.parse().map_err(|_| format!("`{number}` is not a number"))?;
     }
     Ok((rest, ctrl))
+}
+
+/// How the cubin lists an instruction.
+fn listed(text: &str) -> Result<Listed, String> {
+    let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is not a number"));
+    match text {
+        "program" => Ok(Listed::Program),
+        _ => match (text.strip_prefix("barrier"), text.strip_prefix("values")) {
+            (Some(kind), _) => number(kind).map(Listed::Barrier),
+            (_, Some(words)) => number(words).map(Listed::Values),
+            _ => Err(format!("`{text}` is no way to be listed")),
+        },
+    }
 }
 
 fn modifier(kind: &str, value: &str) -> Result<(Mod, u8), String> {

@@ -1,7 +1,7 @@
 //! The printer.
 
 use super::FILES;
-use crate::ori::function::{Block, ControlWord, Convention, Function, InstId, Symbol, VReg};
+use crate::ori::function::{Block, ControlWord, Convention, Function, InstId, Listed, Symbol, VReg};
 use crate::ori::operand::{Kind, Operand};
 use crate::tables::registers::Changes;
 use crate::tables::{Op, Tuning};
@@ -149,9 +149,12 @@ pub fn instruction(function: &Function, inst: InstId) -> String {
     if data.ordered {
         out.push_str(" ordered");
     }
-    if data.listed != 0 {
-        let _ = write!(out, " listed={}", data.listed);
-    }
+    let _ = match data.listed {
+        Listed::No => Ok(()),
+        Listed::Barrier(kind) => write!(out, " listed=barrier{kind}"),
+        Listed::Program => write!(out, " listed=program"),
+        Listed::Values(words) => write!(out, " listed=values{words}"),
+    };
     if function.above_frame().contains(&inst) {
         out.push_str(" above");
     }
