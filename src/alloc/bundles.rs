@@ -76,7 +76,8 @@ impl Barred {
     pub fn to(&self, file: File, ranges: &[Range], calls: &[Calls]) -> Mask {
         let mut closed = self.always[file as usize];
         for calls in calls {
-            if crosses(ranges, &calls.points) {
+            let uniform = matches!(file, File::UR | File::UP);
+            if crosses(ranges, &calls.points) || uniform && crosses(ranges, &calls.beside) {
                 closed = closed.or(calls.changed[file as usize]);
             }
         }
@@ -97,17 +98,23 @@ impl Barred {
 pub struct Calls {
     /// Points just after which the registers lose their values, in order.
     pub points: Vec<u32>,
+    /// Points behind which they may lose them while other lanes call, if all lanes share them.
+    pub beside: Vec<u32>,
     /// The registers, by file.
     pub changed: [Mask; 6],
 }
 
 /// The calls of a function, in order, by what they may change.
-pub fn calls(all: &[(u32, Callee)]) -> Vec<Calls> {
-    let mut groups: SortedMap<Callee, Vec<u32>> = SortedMap::new();
+pub fn calls(all: &[(u32, Callee)], beside: &[(u32, Callee)]) -> Vec<Calls> {
+    let mut groups: SortedMap<Callee, (Vec<u32>, Vec<u32>)> = SortedMap::new();
     for (point, callee) in all {
-        groups.entry(*callee).or_default().push(*point);
+        groups.entry(*callee).or_default().0.push(*point);
     }
-    groups.into_iter().map(|(callee, points)| Calls { points, changed: changed(callee) }).collect()
+    for (point, callee) in beside {
+        groups.entry(*callee).or_default().1.push(*point);
+    }
+    let made = |(callee, (points, beside))| Calls { points, beside, changed: changed(callee) };
+    groups.into_iter().map(made).collect()
 }
 
 /// The registers of each file that a callee may change.
@@ -164,7 +171,7 @@ impl Classes {
             end: ranges.end,
             occupied: Occupied::new(ranges.end),
             barred,
-            clobbers: calls(&std::mem::take(&mut ranges.clobbers)),
+            clobbers: calls(&std::mem::take(&mut ranges.clobbers), &std::mem::take(&mut ranges.beside)),
             same,
         };
         for (reg, data) in function.regs().iter() {

@@ -67,10 +67,11 @@ pub mod spill_weights;
 mod word_pairs;
 pub mod zones;
 
+use crate::analysis::calls_apart::{branches_before_calls, calls_functions};
 use crate::analysis::{Loops, PassCx};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Convention, File, Function, STACK_POINTER, VReg, table};
+use crate::ori::{Block, Convention, File, Function, STACK_POINTER, VReg, table, table_of};
 use crate::tables::Feature;
 use crate::tables::registers::{Callee, first_kept};
 use assign::Assigner;
@@ -107,10 +108,12 @@ const FILES: [File; 6] = [File::R, File::UR, File::P, File::UP, File::B, File::U
 /// builds the errors that `check` found.
 pub fn run(cx: &mut PassCx) -> Result<(), String> {
     let (cfg, loops, live) = (cx.cfg(), cx.loops(), cx.liveness());
+    let varying = calls_functions(cx.function).then(|| cx.divergence());
+    let branches = varying.map_or_else(Vec::new, |varying| branches_before_calls(cx.function, &cfg, &varying));
     let function = &mut *cx.function;
     let before = cfg!(debug_assertions).then(|| function.clone());
     let first_new = function.insts().len() as u32;
-    let gone = place(function, &cfg, &loops, Some(&*live))?;
+    let gone = place(function, &cfg, &loops, Some(&*live), &branches)?;
     if let Some(before) = before {
         let wrong = check::check(&before, function, &gone);
         if !wrong.is_empty() {
@@ -123,8 +126,14 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 
 /// Allocates, but keeps what the checker needs: copies, and markers that name the spilled
 /// registers, which are returned. `live` are the registers that live at the ends of blocks, if that
-/// is known.
-pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Liveness>) -> Result<Gone, String> {
+/// is known; `branches` those where some lanes may go to a call.
+pub fn place(
+    function: &mut Function,
+    cfg: &Cfg,
+    loops: &Loops,
+    live: Option<&Liveness>,
+    branches: &[(Block, Callee)],
+) -> Result<Gone, String> {
     let (top, gone) = (function.attributes().local_bytes, Gone::default());
     let turns = function.attributes().optimise && function.attributes().convention == Convention::Kernel;
     let (pairs, shares) =
@@ -134,6 +143,7 @@ pub fn place(function: &mut Function, cfg: &Cfg, loops: &Loops, live: Option<&Li
         cfg,
         loops,
         live,
+        branches,
         gone,
         made: Made::default(),
         top,
@@ -157,6 +167,8 @@ struct Allocator<'a> {
     loops: &'a Loops,
     /// What lives at the ends of blocks, until the function changes.
     live: Option<&'a Liveness>,
+    /// The blocks at whose end some lanes may go on to a call, and what is called.
+    branches: &'a [(Block, Callee)],
     gone: Gone,
     made: Made,
     /// Offset of the first free byte of the frame.
@@ -262,6 +274,7 @@ impl Allocator<'_> {
                 Some(live) => Ranges::from(self.function, self.cfg, &self.gone, live),
                 None => Ranges::new(self.function, self.cfg, &self.gone),
             };
+            ranges.beside = ends(self.function, self.branches);
             let same = if self.shares { Same::new(self.function, &self.gone, &ranges) } else { Same::default() };
             let mut classes = Classes::new(self.function, &mut ranges, barred.clone(), same)
                 .map_err(|e| format!("Function '{}': {e}", self.function.name()))?;
@@ -432,6 +445,22 @@ fn add_to_run(runs: &mut Vec<Run>, class: &bundles::Class, column: &bundles::Col
     let word = (class.residue + column.slot).rem_euclid(class.modulus.min(4)) as u32;
     runs.push(Run { span: (first, last), words: 1, place: (class.columns.len() > 1).then_some(word) });
     (runs.len() - 1, 0)
+}
+
+/// The points between the last instruction of each of these blocks and what follows.
+fn ends(function: &Function, branches: &[(Block, Callee)]) -> Vec<(u32, Callee)> {
+    if branches.is_empty() {
+        return Vec::new();
+    }
+    let mut end = table_of(function.block_limit(), 0);
+    let mut count = 0;
+    for block in function.layout() {
+        count += function[*block].len() as u32;
+        end[*block] = (2 * count).saturating_sub(1);
+    }
+    let mut ends: Vec<(u32, Callee)> = branches.iter().map(|(block, callee)| (end[*block], *callee)).collect();
+    ends.sort_unstable();
+    ends
 }
 
 /// Registers that must not be assigned: those beyond the end of the file, and reserved ones.

@@ -93,6 +93,8 @@ pub struct Ranges {
     /// Points just after which the registers that a callee may change lose their values, and the
     /// callee.
     pub clobbers: Vec<(u32, Callee)>,
+    /// Points behind which other lanes may call, in order for each callee.
+    pub beside: Vec<(u32, Callee)>,
     /// First point after the last instruction.
     pub end: u32,
 }
@@ -111,7 +113,7 @@ impl Ranges {
 
     /// The same from what is known to live at the end of each block.
     pub fn from(function: &Function, cfg: &Cfg, gone: &Gone, live: &Liveness) -> Ranges {
-        let mut ranges = Ranges { of: RangeTable::default(), clobbers: Vec::new(), end: 0 };
+        let mut ranges = Ranges { of: RangeTable::default(), clobbers: Vec::new(), beside: Vec::new(), end: 0 };
         ranges.of.lists.resize_with(function.regs().len(), RangeList::new);
         let mut open = Open::new(function.regs().len());
         let count = function.inst_count() as u32;

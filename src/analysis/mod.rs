@@ -6,6 +6,7 @@
 
 pub mod bit_flow;
 pub mod cache;
+pub mod calls_apart;
 pub mod def_use;
 pub mod divergence;
 pub mod loops;

@@ -19,6 +19,7 @@ use crate::ori::watched::{Part, Watched, WatchedRegister};
 use crate::ori::{Block, Code, Convention, File, Function, InstId, Operand, VReg};
 use crate::ptx::ast;
 use crate::sorted::SortedMap;
+use crate::tables::registers::{Callee, first_kept};
 use crate::tables::{Feature, GenerationInfo, Op, Role, Target};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -35,7 +36,8 @@ pub(crate) enum Refusal {
 /// Result of lowering one instruction or one of its operands.
 pub(super) type Lowered<T = ()> = Result<T, Refusal>;
 
-/// Numbers of the uniform registers that hold the descriptor of global memory in every function.
+/// Numbers of the uniform registers that hold the descriptor of global memory in every function
+/// but kernels with calls.
 const DESCRIPTOR: [u16; 2] = [4, 5];
 
 /// Lowering of one function.
@@ -177,11 +179,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the finished function. The prologue and the shared values go in front of the entry
-    /// block. The descriptor is loaded again after each call, because its registers are
-    /// call-clobbered.
+    /// block. The descriptor of a kernel that calls functions is where they leave it; in a function,
+    /// whose callers count on those registers too, it is loaded again.
     pub fn finish(&mut self) -> Function {
-        if !self.descriptor.is_null() {
-            self.reload_descriptor();
+        let mut insts = self.f.layout().iter().flat_map(|block| &self.f[*block]);
+        let calls = insts.any(|inst| self.f.callee(*inst).is_some_and(Callee::is_function));
+        if !self.descriptor.is_null() && calls {
+            if self.source.is_entry { self.keep_descriptor() } else { self.reload_descriptor() }
         }
         let entry = self.f.entry();
         let mut insts = std::mem::take(&mut self.arrivals);
@@ -196,14 +200,30 @@ impl<'a> Builder<'a> {
         self.arrivals = std::mem::take(&mut self.code.f[self.code.block]);
     }
 
+    fn keep_descriptor(&mut self) {
+        let Some(first) = first_kept(File::UR.name()) else { return };
+        let pair = self.descriptor.as_vector().map(|vector| self.f.vector_regs(vector).to_vec());
+        for (number, reg) in (first..).zip(pair.into_iter().flatten()) {
+            self.f[reg].phys = Some(number);
+        }
+    }
+
+    /// Loads the descriptor again before the first reader behind a call, and in each block: other
+    /// lanes may have called meanwhile.
     fn reload_descriptor(&mut self) {
+        let pair = self.descriptor.as_vector().map_or(Vec::new(), |vector| self.f.vector_regs(vector).to_vec());
+        let entry = self.f.entry();
         for block in self.f.layout().to_vec() {
-            let mut out = Vec::new();
+            let (mut out, mut is_old) = (Vec::new(), block != entry);
             for inst in std::mem::take(&mut self.f[block]) {
-                out.push(inst);
-                if self.f[inst].op == Op::CALL {
+                let mut reads = false;
+                self.f.for_each_use(inst, |reg| reads |= pair.contains(&reg));
+                if reads && is_old {
+                    is_old = false;
                     out.push(self.load_descriptor());
                 }
+                out.push(inst);
+                is_old |= self.f.callee(inst).is_some_and(Callee::is_function);
             }
             self.f[block] = out;
         }

@@ -9,7 +9,9 @@
 //!   changes. No value of a device function moves: its callers may be diverged.
 
 use crate::analysis::PassCx;
+use crate::analysis::calls_apart::{branches_before_calls, calls_functions};
 use crate::analysis::def_use::{DefUse, is_free};
+use crate::analysis::divergence::Varying;
 use crate::analysis::loops::Loops;
 use crate::legal::operands::{self, Trial};
 use crate::ori::cfg::{BlockSet, Cfg, Dominators};
@@ -17,6 +19,7 @@ use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, VReg};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::ori::Direction;
+use crate::tables::registers::Callee;
 use crate::tables::{Feature, Prop, Role};
 use smallvec::SmallVec;
 
@@ -44,7 +47,8 @@ pub fn run(cx: &mut PassCx) {
     let (dominators, lanes, liveness, encodes) = (cx.dominators(), cx.divergence(), cx.liveness(), cx.encoder.encodes);
     let def_use = cx.take_def_use();
     let function = &mut *cx.function;
-    let before = before(function, &cfg, &loops, &lanes.interleaved);
+    let ends = kept_at_ends(function, &cfg, &lanes);
+    let before = before(function, &cfg, &loops, (&lanes.interleaved, &ends));
     let mut makers = Makers {
         filled: filled(function, &cfg, &liveness),
         def_use,
@@ -71,15 +75,21 @@ struct Before {
 }
 
 /// The blocks before loops, by the loop's header.
-fn before(function: &Function, cfg: &Cfg, loops: &Loops, apart: &BlockSet) -> SortedMap<Block, Before> {
+fn before(
+    function: &Function,
+    cfg: &Cfg,
+    loops: &Loops,
+    (apart, ends): (&BlockSet, &SortedMap<Block, usize>),
+) -> SortedMap<Block, Before> {
     let mut before = SortedMap::new();
     for (id, of) in loops.all.iter() {
         let mut outside = cfg.preds[of.header].iter().filter(|block| !loops.contains(id, **block));
         let (Some(block), None) = (outside.next().copied(), outside.next()) else { continue };
         if !apart.contains(block) {
             let within = cfg.rpo.iter().filter(|block| loops.contains(id, **block));
+            let ends = within.clone().filter_map(|block| ends.get(block).copied());
             let insts = within.flat_map(|block| &function[*block]);
-            let kept = insts.map(|inst| kept(function, *inst)).min().unwrap_or(0);
+            let kept = insts.map(|inst| kept(function, *inst)).chain(ends).min().unwrap_or(0);
             before.insert(of.header, Before { block, kept });
         }
     }
@@ -90,13 +100,29 @@ fn before(function: &Function, cfg: &Cfg, loops: &Loops, apart: &BlockSet) -> So
 pub(super) fn kept(function: &Function, inst: InstId) -> usize {
     let count = function.target().info().map_or(0, |info| info.ur_count as usize);
     match function.callee(inst) {
-        Some(callee) => {
-            let keeps = |number: &u16| callee.keeps(File::UR.name()).any(|run| run.contains(number));
-            (0..count as u16).filter(keeps).count()
-        }
+        Some(callee) => kept_by(function, callee),
         None if function[inst].op.has(Prop::Clobbers) => 0,
         None => count,
     }
+}
+
+/// Uniform registers that a callee leaves as they are.
+fn kept_by(function: &Function, callee: Callee) -> usize {
+    let count = function.target().info().map_or(0, |info| info.ur_count);
+    let keeps = |number: &u16| callee.keeps(File::UR.name()).any(|run| run.contains(number));
+    (0..count as u16).filter(keeps).count()
+}
+
+/// The same at the ends of the blocks behind which some lanes may call while others do not.
+pub(super) fn kept_at_ends(function: &Function, cfg: &Cfg, lanes: &Varying) -> SortedMap<Block, usize> {
+    let mut ends = SortedMap::new();
+    if calls_functions(function) {
+        for (block, callee) in branches_before_calls(function, cfg, lanes) {
+            let kept = ends.entry(block).or_insert(usize::MAX);
+            *kept = kept_by(function, callee).min(*kept);
+        }
+    }
+    ends
 }
 
 /// The block outside of all loops that execute a block in each iteration, and the least number of

@@ -10,7 +10,7 @@
 //! - no more uniform registers live in a block than the file has, or calls there keep, minus a
 //!   reserve. No load of a device function moves: its callers may be diverged.
 
-use super::constants::{RESERVE, kept};
+use super::constants::{RESERVE, kept, kept_at_ends};
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_free;
 use crate::analysis::divergence::Varying;
@@ -20,7 +20,7 @@ use crate::ori::cfg::{BlockSet, Cfg, Dominators};
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::Liveness;
 use crate::ori::{Block, Convention, File, Function, InstId, Operand, VReg, table};
-use crate::sorted::SortedSet;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::ori::{Class, Direction};
 use crate::tables::{Feature, Mods, Prop, Role};
 use cranelift_entity::SecondaryMap;
@@ -47,7 +47,7 @@ pub fn run(cx: &mut PassCx) {
     let (liveness, encodes) = (cx.liveness(), cx.encoder.encodes);
     let function = &mut *cx.function;
     let places = found(function, &cfg, &lanes);
-    let free = free(function, &cfg, &liveness);
+    let free = free(function, &cfg, &liveness, &kept_at_ends(function, &cfg, &lanes));
     let trial = Trial::new(function);
     let mut joiner = Joiner {
         cfg: &cfg,
@@ -141,12 +141,17 @@ fn by_place(function: &Function, found: Vec<Load>) -> Vec<Loads> {
 }
 
 /// Uniform registers that are free in each block where they are fewest.
-fn free(function: &Function, cfg: &Cfg, liveness: &Liveness) -> SecondaryMap<Block, usize> {
+fn free(
+    function: &Function,
+    cfg: &Cfg,
+    liveness: &Liveness,
+    ends: &SortedMap<Block, usize>,
+) -> SecondaryMap<Block, usize> {
     let mut free: SecondaryMap<Block, usize> = SecondaryMap::new();
     for block in &cfg.rpo {
         let is_uniform = |reg: VReg| function[reg].file == File::UR;
         let mut words = RESERVE + liveness.live[*block].iter().filter(|reg| is_uniform(**reg)).count();
-        let mut most = usize::MAX;
+        let mut most = ends.get(block).copied().unwrap_or(usize::MAX);
         for inst in &function[*block] {
             function.for_each_def(*inst, |reg| words += usize::from(is_uniform(reg)));
             most = most.min(kept(function, *inst));

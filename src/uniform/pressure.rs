@@ -6,6 +6,7 @@
 //! spilled; reloading one would write a uniform register where lanes may be diverged.
 
 use super::candidates::Candidates;
+use super::constants::kept_at_ends;
 use super::twins::Places;
 use crate::analysis::loops::Loops;
 use crate::ori::cfg::{BlockSet, Cfg};
@@ -32,13 +33,16 @@ pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, ca
         anywhere: count.saturating_sub(RESERVE + reserved),
         across_calls: kept.saturating_sub(RESERVE / 2),
         predicates: 5,
+        calls_behind: false,
     };
+    let ends = kept_at_ends(function, places.cfg, places.lanes);
     for _ in 0..ROUNDS {
         if candidates.is_empty() {
             return false;
         }
         let mut dropped = false;
         for block in &places.cfg.rpo {
+            let limits = Limits { calls_behind: ends.contains_key(block), ..limits };
             dropped |= give_up(function, *block, liveness, candidates, &limits);
         }
         if !dropped {
@@ -73,6 +77,8 @@ struct Limits {
     anywhere: usize,
     across_calls: usize,
     predicates: usize,
+    /// Whether behind the block's branch some lanes may call and change registers of the others.
+    calls_behind: bool,
 }
 
 /// Gives up values of the set in a block, seen from its end to its start; whether there were some.
@@ -100,6 +106,10 @@ fn give_up(
             given_up = true;
         }
     };
+    if limits.calls_behind {
+        cut(candidates, &mut words, limits.across_calls);
+        cut(candidates, &mut bits, 0);
+    }
     for inst in function[block].iter().rev() {
         cut(candidates, &mut words, limits.anywhere);
         cut(candidates, &mut bits, limits.predicates);

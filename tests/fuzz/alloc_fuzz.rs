@@ -247,7 +247,7 @@ fn checker_finds_a_spoilt_allocation() {
         let before = f.clone();
         let cfg = Cfg::new(&f);
         let loops = Loops::new(&cfg, &cfg.dominators());
-        let gone = alloc::place(&mut f, &cfg, &loops, None).unwrap();
+        let gone = alloc::place(&mut f, &cfg, &loops, None, &[]).unwrap();
         assert_eq!(check::check(&before, &f, &gone), Vec::<String>::new(), "seed {seed}");
         let mut random = Random(seed + 99);
         let meeting = meeting(&f);

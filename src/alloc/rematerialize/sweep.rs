@@ -50,7 +50,7 @@ fn register(key: u64) -> Option<VReg> {
 
 impl<'a> Sweep<'a> {
     pub fn new(function: &Function, ranges: &'a Ranges, places: &'a Places<'a>) -> Sweep<'a> {
-        let calls = calls(&ranges.clobbers);
+        let calls = calls(&ranges.clobbers, &[]);
         let points = |(kind, calls): (usize, &Calls)| -> Vec<(u64, u32)> {
             calls.points.iter().map(|point| (key(*point, None), kind as u32)).collect()
         };

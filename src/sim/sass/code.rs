@@ -438,6 +438,8 @@ pub struct Code {
     pub pq: Pred,
     /// Third predicate source.
     pub pr: Pred,
+    /// The descriptor of global memory, in uniform registers.
+    pub desc: Option<u8>,
     /// The offset of an address.
     pub off: i64,
     /// The scale of the address register.
@@ -461,6 +463,7 @@ impl Code {
             pp: Pred::TRUE,
             pq: Pred::TRUE,
             pr: Pred::TRUE,
+            desc: None,
             off: 0,
             scale: 1,
         }

@@ -205,6 +205,9 @@ impl Machine<'_> {
             | Exec::CopyAsync { .. }
             | Exec::Atomic { .. }
             | Exec::LoadConst { .. } => {
+                if code.desc.is_some_and(|first| w.is_lost(first)) {
+                    return Err(Fault::new("a call has changed the descriptor"));
+                }
                 access::execute(self, block, s.warp, code, active)?;
             }
             Exec::Mbarrier(act) => mbarrier::execute(self, block, s.warp, code, active, act)?,

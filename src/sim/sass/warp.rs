@@ -6,6 +6,7 @@
 
 use super::code::{Dst, From, Pred, Src};
 use super::kept::Kept;
+use crate::arrays::Each;
 use crate::tables::registers::Callee;
 
 /// Lanes of a warp.
@@ -181,6 +182,12 @@ impl Warp {
     pub fn lose_uniform(&mut self) {
         lost("UR").for_each(|number| self.uregs[usize::from(number)] = LOST);
         self.upreds.iter_mut().for_each(|holds| *holds = !*holds);
+    }
+
+    /// Whether a function of the driver has changed a pair of uniform registers.
+    pub fn is_lost(&self, first: u8) -> bool {
+        let first = usize::from(first);
+        [first, first + 1].each(|number| self.ureg(number)) == [LOST; 2]
     }
 
     /// Reads a uniform register.

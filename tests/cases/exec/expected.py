@@ -1249,6 +1249,22 @@ def printed():
     return [launch("printed", 1, 32, [IN("u32", x), OUT("u32", out)])]
 
 
+def printed_apart():
+    """Odd lanes print a text, then those from 24 on; the others go on with what all have in common."""
+    n, m = 1234567, 891
+    base = ((n * m + 77) & M32) ^ n
+    out = [base] * 32 + [0] * 160
+    for t in range(32):
+        if t % 2 == 0:
+            low = (t << 2) ^ base
+            out[32 + t], out[64 + t] = (base + t) & M32, low
+            if t & 2:
+                out[96 + t], out[128 + t] = (t + n) * base & M32, (low + n) * base & M32
+        if t < 24:
+            out[160 + t] = (t * (n + m) + (n + m) * m) & M32
+    return [launch("printed_apart", 1, 32, [OUT("u32", out), scalar("u32", n), scalar("u32", m)])]
+
+
 def unusual_quotients():
     """Quotients and remainders, and quotients and roots of numbers that are not normal."""
     x = lcg("u64", 32, 611, 2**64 - 1)
@@ -2495,7 +2511,7 @@ KERNELS = [
     parameterised_names, flags_of_loops, uniform_atomics, uniform_branches, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,
     volatile_local,
-    carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, fences_restricted, *MEETINGS, assertions, printed, mbarriers, mbarriers_bytes,
+    carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, fences_restricted, *MEETINGS, assertions, printed, printed_apart, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed, textures_gradients, textures_apart, textures_compared,

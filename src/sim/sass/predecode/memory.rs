@@ -252,7 +252,7 @@ fn joined(b: &Builder) -> Access {
 }
 
 /// Reads the address operands: a register of one or two words with a scale, a uniform register, an
-/// offset. The global memory descriptor has no meaning in the simulator.
+/// offset. All that the simulator asks of a descriptor is that no call has changed it.
 fn address(b: &mut Builder, space: Space) -> Result<(), String> {
     let long = b.has("E") && matches!(space, Space::Global | Space::Generic);
     let narrow = b.has("U32");
@@ -261,6 +261,7 @@ fn address(b: &mut Builder, space: Space) -> Result<(), String> {
         ArgKind::None => Src { wide: long, ..Src::default() },
         _ => b.src(Role::Ub, long, Kind::Int)?,
     };
+    b.code.desc = (b.arg(Role::Desc).kind == ArgKind::UReg).then(|| b.arg(Role::Desc).val as u8);
     b.code.off = b.imm(Role::Off) as i64;
     b.code.scale = b.lifted.words.pick(&[("X4", 4), ("X8", 8), ("X16", 16)]).unwrap_or(1);
     Ok(())
