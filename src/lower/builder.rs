@@ -179,8 +179,8 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the finished function. The prologue and the shared values go in front of the entry
-    /// block. The descriptor of a kernel that calls functions is where they leave it; in a function,
-    /// whose callers count on those registers too, it is loaded again.
+    /// block. The descriptor of a kernel that calls functions is where they leave it. A function
+    /// loads it again: its callers count on those registers too.
     pub fn finish(&mut self) -> Function {
         let mut insts = self.f.layout().iter().flat_map(|block| &self.f[*block]);
         let calls = insts.any(|inst| self.f.callee(*inst).is_some_and(Callee::is_function));

@@ -1262,7 +1262,7 @@ def printed_apart():
                 out[96 + t], out[128 + t] = (t + n) * base & M32, (low + n) * base & M32
         if t < 24:
             out[160 + t] = (t * (n + m) + (n + m) * m) & M32
-    return [launch("printed_apart", 1, 32, [OUT("u32", out), scalar("u32", n), scalar("u32", m)])]
+    return [launch("printed_apart", 1, 32, [INOUT("u32", [0] * 192, out), scalar("u32", n), scalar("u32", m)])]
 
 
 def unusual_quotients():
