@@ -84,7 +84,7 @@ pub trait SmBackend {
 
 /// Whether an operation is of one of these families.
 pub fn is_of(op: crate::tables::Op, families: &[Family]) -> bool {
-    families.iter().any(|family| family.ops().contains(&op))
+    families.iter().any(|family| family.has(op))
 }
 
 /// The backend of a generated target struct, with the predicate that tells whether the target

@@ -2,6 +2,7 @@
 
 use super::Op;
 use super::operands::Hook;
+use std::sync::LazyLock;
 
 /// What the phases of a backend expand. Source: `backends.ron`.
 #[derive(Debug)]
@@ -40,7 +41,20 @@ impl Family {
     pub fn ops(self) -> &'static [Op] {
         FAMILIES[self as usize]
     }
+
+    /// Whether an operation is one of the family.
+    pub fn has(self, op: Op) -> bool {
+        OF_OP.get(op as usize).is_some_and(|bits| bits >> self as u32 & 1 != 0)
+    }
 }
+
+/// The families of each opcode, a bit for each, up to the last opcode that has one.
+static OF_OP: LazyLock<Vec<u32>> = LazyLock::new(|| {
+    let pairs = || Family::ALL.into_iter().flat_map(|family| family.ops().iter().map(move |op| (family, *op)));
+    let mut bits = vec![0; pairs().map(|(_, op)| op as usize + 1).max().unwrap_or(0)];
+    pairs().for_each(|(family, op)| bits[op as usize] |= 1 << family as u32);
+    bits
+});
 
 impl Knob {
     /// The knob of a name, or of a number from the published documents.

@@ -151,6 +151,9 @@ impl Candidates {
             fits &= self.definition[reg] != Definition::Many && is_free(function, reg);
             fits &= matches!(function[reg].file, File::R | File::P);
         });
+        if !fits {
+            return None;
+        }
         let mut cost = match data.op {
             Op::LDC => 2,
             Op::S2R => SPECIAL,
@@ -189,7 +192,10 @@ impl Candidates {
     fn leaf(&self, function: &Function, places: &Places, (block, inst): (Block, InstId)) -> Option<(u32, Anchors)> {
         let data = &function[inst];
         let plain = !data.op.has(Prop::Pseudo) && !data.op.has(Prop::VariableLatency) && !data.op.has(Prop::Fp64Pipe);
-        let mut fits = places.anchored && is_pure(function, inst) && plain && function.extras(inst).0.is_empty();
+        let mut fits = places.anchored && plain && is_pure(function, inst) && function.extras(inst).0.is_empty();
+        if !fits {
+            return None;
+        }
         function.for_each_def(inst, |reg| {
             fits &= self.definition[reg] != Definition::Many && is_free(function, reg);
             fits &= function[reg].file == File::R;

@@ -10,9 +10,9 @@
 //! and jitter does not change it.
 
 use crate::sass::Inst;
-use crate::sorted::SortedMap;
 use crate::tables::throughput::{Pace, Pipe, Throughput};
 use crate::tables::{Mod, Op, Prop, Role};
+use std::collections::BTreeMap;
 
 /// Scoreboards of a warp.
 const BOARDS: usize = 6;
@@ -80,7 +80,7 @@ pub struct Spent {
     /// Cycles that it waited for its pipe and for the scheduler.
     pub pipe: u64,
     /// The part of `wait` by the index of the instruction that set the last scoreboard.
-    pub producers: SortedMap<u32, u64>,
+    pub producers: BTreeMap<u32, u64>,
 }
 
 impl Spent {
