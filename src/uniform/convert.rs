@@ -13,6 +13,7 @@
 //! handed over, where lanes may be apart, are made in the uniform file in every function.
 
 use super::candidates::Candidates;
+use super::constants::kept_at_ends;
 use super::twins::Places;
 use super::{comparisons, pressure, rewrite};
 use crate::analysis::PassCx;
@@ -40,13 +41,14 @@ fn values(cx: &mut PassCx) {
     let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, lanes: &lanes, crowded: &crowded };
     comparisons::exchange(cx.function, &lanes);
     let mut candidates = Candidates::new(cx.function, &places, cx.encoder.encodes);
+    let ends = kept_at_ends(cx.function, &cfg, &lanes);
     for _ in 0..ROUNDS {
         candidates.settle(cx.function, &places);
         if candidates.is_empty() {
             return;
         }
         let liveness = cx.liveness();
-        let some = pressure::relieve(cx.function, &places, &liveness, &mut candidates);
+        let some = pressure::relieve(cx.function, (&places, &ends), &liveness, &mut candidates);
         if !some || rewrite::run(cx.function, &places, &mut candidates) {
             return;
         }

@@ -6,7 +6,6 @@
 //! spilled; reloading one would write a uniform register where lanes may be diverged.
 
 use super::candidates::Candidates;
-use super::constants::kept_at_ends;
 use super::twins::Places;
 use crate::analysis::loops::Loops;
 use crate::ori::cfg::{BlockSet, Cfg};
@@ -23,8 +22,14 @@ const RESERVE: usize = 16;
 /// Rounds after which nothing moves at all.
 const ROUNDS: usize = 32;
 
-/// Shrinks the set until it fits; false where nothing is left of it.
-pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, candidates: &mut Candidates) -> bool {
+/// Shrinks the set until it fits; false where nothing is left of it. `ends` are the blocks behind
+/// whose branch some lanes may call and change registers of the others.
+pub fn relieve(
+    function: &mut Function,
+    (places, ends): (&Places, &SortedMap<Block, usize>),
+    liveness: &Liveness,
+    candidates: &mut Candidates,
+) -> bool {
     let count = function.target().info().map_or(0, |g| g.ur_count as usize);
     let numbers = function.regs().values().filter(|data| data.file == File::UR).filter_map(|data| data.phys);
     let reserved = numbers.collect::<SortedSet<_>>().len();
@@ -35,7 +40,6 @@ pub fn relieve(function: &mut Function, places: &Places, liveness: &Liveness, ca
         predicates: 5,
         calls_behind: false,
     };
-    let ends = kept_at_ends(function, places.cfg, places.lanes);
     for _ in 0..ROUNDS {
         if candidates.is_empty() {
             return false;
