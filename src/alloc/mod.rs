@@ -18,7 +18,8 @@
 //! - A `RegData::fixed` is honoured over the register's own live range. Values move in and out by
 //!   the copies that lowering emitted, which are coalesced if nothing interferes.
 //! - No value lives across an instruction with the property `clobbers` in a register that
-//!   `registers.ron` does not list.
+//!   `registers.ron` does not list; nor, in a uniform register, across a branch from which other
+//!   lanes may come to such an instruction (`analysis::calls_apart`).
 //! - No general register is above the limit: that of the target or `Function::max_registers`, less
 //!   the two that the count in the cubin adds; after `setmaxnreg`, above the limit there (`zones`).
 //! - A device function ([`Convention::Device`](crate::ori::Convention)) saves the callee-saved

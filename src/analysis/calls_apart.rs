@@ -2,7 +2,9 @@
 //!
 //! The lanes of a warp share its uniform registers. What lives in one behind such a branch must not
 //! be in one that the callee may change, even if no path leads from the call to where it is read.
-//! ptxas 13.0.88 keeps such values where calls leave them, or in general registers.
+//! ptxas 13.0.88 keeps such values where calls leave them, or in general registers. What a block
+//! makes and reads itself, without a call between, is safe as long as a warp changes from one
+//! group of lanes to another only at branches, meetings and calls; ptxas's code counts on that too.
 
 use super::divergence::{Varying, branch_varies};
 use crate::ori::cfg::{BlockSet, Cfg};

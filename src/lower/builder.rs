@@ -200,6 +200,7 @@ impl<'a> Builder<'a> {
         self.arrivals = std::mem::take(&mut self.code.f[self.code.block]);
     }
 
+    /// Moves the descriptor to where calls of functions leave it.
     fn keep_descriptor(&mut self) {
         let Some(first) = first_kept(File::UR.name()) else { return };
         let pair = self.descriptor.as_vector().map(|vector| self.f.vector_regs(vector).to_vec());
