@@ -116,7 +116,7 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
     let first_new = function.insts().len() as u32;
     let gone = place(function, &cfg, &loops, Some(&*live), &branches)?;
     if let Some(before) = before {
-        let wrong = check::check(&before, function, &gone);
+        let wrong = check::check(&before, function, &gone, &branches);
         if !wrong.is_empty() {
             return Err(format!("broken invariant: {}", wrong.join("; ")));
         }

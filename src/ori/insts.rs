@@ -128,11 +128,6 @@ impl Insts {
         (std::mem::take(&mut self.registers), std::mem::take(&mut self.changed))
     }
 
-    /// Whether an instruction is in the list.
-    pub(super) fn is_listed(&self, inst: InstId) -> bool {
-        self.places[inst.index()].first != NOWHERE.first
-    }
-
     /// An instruction defines the registers of the list from `first` on up to `uses`, and reads
     /// those behind. Wherever they are too many, it remains without a place.
     pub(super) fn note(&mut self, inst: InstId, list: &[VReg], first: usize, uses: usize) {
@@ -170,7 +165,7 @@ mod tests {
         let found = all(&function);
         assert_eq!(found[2].each_ref().map(Vec::len), [1, 4]);
         function.list_registers();
-        assert!(insts.iter().all(|inst| function.insts().is_listed(*inst)));
+        assert!(insts.iter().all(|inst| function.insts().defs(*inst).is_some()));
         assert!(all(&function) == found && function.wrongly_listed().is_none());
         let reg = found[0][0][0];
         function.set_arg(insts[2], Role::A, Operand::reg(reg));

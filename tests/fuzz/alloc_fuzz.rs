@@ -9,6 +9,7 @@
 //! functions.
 
 use sassafras::alloc::{self, check};
+use sassafras::analysis::calls_apart::branches_before_calls;
 use sassafras::analysis::{Loops, PassCx};
 use sassafras::ori::cfg::Cfg;
 use sassafras::ori::liveness::Liveness;
@@ -248,7 +249,7 @@ fn checker_finds_a_spoilt_allocation() {
         let cfg = Cfg::new(&f);
         let loops = Loops::new(&cfg, &cfg.dominators());
         let gone = alloc::place(&mut f, &cfg, &loops, None, &[]).unwrap();
-        assert_eq!(check::check(&before, &f, &gone), Vec::<String>::new(), "seed {seed}");
+        assert_eq!(check::check(&before, &f, &gone, &[]), Vec::<String>::new(), "seed {seed}");
         let mut random = Random(seed + 99);
         let meeting = meeting(&f);
         for _ in 0..meeting.len().min(12) {
@@ -259,7 +260,7 @@ fn checker_finds_a_spoilt_allocation() {
             let (kept, other) = (f[one].phys, f[two].phys);
             f[one].phys = other;
             tried += 1;
-            if check::check(&before, &f, &gone).is_empty() {
+            if check::check(&before, &f, &gone, &[]).is_empty() {
                 missed.push(format!("seed {seed}: {one} onto {two}"));
             } else {
                 found += 1;
@@ -269,6 +270,43 @@ fn checker_finds_a_spoilt_allocation() {
     }
     assert!(tried > 200, "only {tried} pairs");
     assert!(missed.is_empty(), "{found} of {tried}; not {}", missed.join(", "));
+}
+
+/// Some lanes call the driver; the others read a uniform value that they share, behind a branch.
+const APART: &str = "function k sm_90
+fixed r18=20 r19=21
+b0:
+  S2R d=r1 s=s33
+  ULDC d=u2 c=c[0][0x210]
+  ISETP{cmp=LT} pu=p5 a=r1 b=0x10
+  @p5 BRA target=b2
+  BRA target=b1
+b1:
+  MOV d=r18 a=0x300
+  MOV d=r19 a=0x0
+  CALL a={r18,r19} target=$.driver
+  EXIT
+b2:
+  IMAD d=r3 a=r1 b=u2 c=Z
+  STS a=Z off=0x0 b=r3
+  EXIT
+";
+
+/// No path leads from the call to where the value is read: only a rule about branches keeps it.
+#[test]
+fn checker_finds_what_a_call_of_other_lanes_may_change() {
+    let parsed = text::parse(APART).unwrap();
+    let cfg = Cfg::new(&parsed);
+    let loops = Loops::new(&cfg, &cfg.dominators());
+    let varying = PassCx::new(&mut parsed.clone(), ENCODER).divergence();
+    let branches = branches_before_calls(&parsed, &cfg, &varying);
+    assert_eq!(branches.len(), 1);
+    for (given, errors) in [(&branches[..], 0), (&[], 1)] {
+        let mut f = parsed.clone();
+        let gone = alloc::place(&mut f, &cfg, &loops, None, given).unwrap();
+        let found = check::check(&parsed, &f, &gone, &branches);
+        assert_eq!(found.len(), errors, "{found:?}");
+    }
 }
 
 /// Whether one of two registers is only a copy of the other, each defined once.
@@ -327,7 +365,7 @@ fn waiting(moves: bool, back: bool) -> Vec<String> {
     order.insert(1, store);
     order.insert(order.len() - 2, load);
     f[block] = order;
-    check::check(&before, &f, &Default::default())
+    check::check(&before, &f, &Default::default(), &[])
 }
 
 /// The frame is out of reach while the program has moved the stack pointer.

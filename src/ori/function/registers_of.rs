@@ -61,12 +61,14 @@ impl Function {
     /// An instruction whose list of registers is not that of its operands, if there is one.
     pub fn wrongly_listed(&self) -> Option<InstId> {
         let insts = self.layout.iter().flat_map(|block| &self.blocks[*block]).copied();
-        insts.filter(|inst| self.insts.is_listed(*inst)).find(|inst| {
-            let (mut defs, mut uses) = (Vec::new(), Vec::new());
-            self.find_defs(*inst, |reg| defs.push(reg));
-            self.find_uses(*inst, |reg| uses.push(reg));
-            self.insts.defs(*inst) != Some(&defs) || self.insts.uses(*inst) != Some(&uses)
-        })
+        let mut listed = insts.filter_map(|inst| self.insts.defs(inst).zip(self.insts.uses(inst)).map(|of| (inst, of)));
+        let wrong = listed.find(|(inst, (defs, uses))| {
+            let (mut defs, mut uses, mut same) = (defs.iter(), uses.iter(), true);
+            self.find_defs(*inst, |reg| same &= defs.next() == Some(&reg));
+            self.find_uses(*inst, |reg| same &= uses.next() == Some(&reg));
+            !(same && defs.len() + uses.len() == 0)
+        });
+        wrong.map(|(inst, _)| inst)
     }
 
     #[inline(never)]

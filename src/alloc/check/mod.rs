@@ -5,9 +5,12 @@
 //! tracks for each place (register, word of the frame, rematerializable expression) the virtual
 //! registers whose current value it holds. Each use of an original instruction must read a place
 //! that holds its register; code that the allocator added may only move values. Where paths join,
-//! the states are intersected. A call empties the registers that it may clobber; a fixed register
-//! must have its number; a device function must return with the registers of `registers.ron`
-//! unchanged. A register without a definition on the path may be read anywhere.
+//! the states are intersected. A call empties the registers that it may clobber, and so does, for
+//! uniform registers, a branch behind which other lanes may call; a fixed register must have its
+//! number; a device function must return with the registers of `registers.ron` unchanged. A register
+//! without a definition on the path may be read anywhere.
+
+mod state;
 
 use super::ranges::Gone;
 use super::remat::{Recompute, recompute};
@@ -15,123 +18,12 @@ use super::{bundles, is_kept};
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, Convention, File, Function, InstId, Kind, Operand, STACK_POINTER, VReg};
-use crate::sorted::{SortedMap, SortedSet};
+use crate::sorted::SortedSet;
 use crate::tables::ori::Direction;
+use crate::tables::registers::Callee;
 use crate::tables::{Mod, Mods, Op, Prop, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
-
-/// Where a value can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Register(File, u16),
-    /// Word of local memory, in bytes from the stack pointer at function entry.
-    Frame(i64),
-    Expression(usize),
-}
-
-/// A value that a place can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
-    Of(VReg),
-    /// A predicate as the number 0 or 1.
-    AsNumber(VReg),
-    /// The value of a general register at function entry.
-    Came(u16),
-}
-
-/// The state at a point of the program.
-#[derive(Clone, Default, PartialEq)]
-struct State {
-    held: SortedMap<Place, SortedSet<Value>>,
-    /// Inverse of `held`.
-    places: SortedMap<Value, SortedSet<Place>>,
-    /// Registers that have no value yet, as bits.
-    open: Vec<u64>,
-    /// Offset of the stack pointer from its value at entry.
-    stack: i64,
-    /// Whether the program has lowered the stack pointer below what `alloca` took: the frame cannot
-    /// be accessed until a load restores it.
-    moved: bool,
-}
-
-impl State {
-    fn is_open(&self, reg: VReg) -> bool {
-        self.open.get(reg.index() / 64).is_some_and(|w| w >> (reg.index() % 64) & 1 != 0)
-    }
-
-    fn set_open(&mut self, reg: VReg, open: bool) {
-        let (word, bit) = (reg.index() / 64, 1u64 << (reg.index() % 64));
-        if open { self.open[word] |= bit } else { self.open[word] &= !bit }
-    }
-
-    fn holds(&self, place: Place, value: Value) -> bool {
-        let any = matches!(value, Value::Of(reg) | Value::AsNumber(reg) if self.is_open(reg));
-        any || self.held.get(&place).is_some_and(|h| h.contains(&value))
-    }
-
-    fn add(&mut self, place: Place, value: Value) {
-        self.held.entry(place).or_default().insert(value);
-        self.places.entry(value).or_default().insert(place);
-    }
-
-    fn clear(&mut self, place: Place) {
-        for value in self.held.remove(&place).unwrap_or_default() {
-            if let Some(places) = self.places.get_mut(&value) {
-                places.remove(&place);
-                if places.is_empty() {
-                    self.places.remove(&value);
-                }
-            }
-        }
-    }
-
-    fn set(&mut self, place: Place, values: SortedSet<Value>) {
-        self.clear(place);
-        values.into_iter().for_each(|v| self.add(place, v));
-    }
-
-    /// Records that the register has a new value, which no place holds yet.
-    fn forget(&mut self, reg: VReg) {
-        for value in [Value::Of(reg), Value::AsNumber(reg)] {
-            for place in self.places.remove(&value).unwrap_or_default() {
-                if let Some(held) = self.held.get_mut(&place) {
-                    held.remove(&value);
-                    if held.is_empty() {
-                        self.held.remove(&place);
-                    }
-                }
-            }
-        }
-        self.set_open(reg, false);
-    }
-
-    fn at(&self, place: Place) -> SortedSet<Value> {
-        self.held.get(&place).cloned().unwrap_or_default()
-    }
-
-    /// The state restricted to the values of registers that are needed.
-    fn only(&self, needed: impl Fn(VReg) -> bool) -> State {
-        let mut out = State { open: self.open.clone(), stack: self.stack, moved: self.moved, ..State::default() };
-        for (value, places) in &self.places {
-            if matches!(value, Value::Of(reg) | Value::AsNumber(reg) if !needed(*reg)) {
-                continue;
-            }
-            places.iter().for_each(|p| out.add(*p, *value));
-        }
-        out
-    }
-
-    fn join(&self, other: &State) -> State {
-        let mut out = State { stack: self.stack, moved: self.moved || other.moved, ..State::default() };
-        out.open = self.open.iter().zip(&other.open).map(|(a, b)| a & b).collect();
-        for (one, two) in [(self, other), (other, self)] {
-            for (place, values) in &one.held {
-                values.iter().filter(|v| two.holds(*place, **v)).for_each(|v| out.add(*place, *v));
-            }
-        }
-        out
-    }
-}
+use state::{Place, State, Value};
 
 struct Checker<'a> {
     before: &'a Function,
@@ -142,8 +34,9 @@ struct Checker<'a> {
     report: bool,
 }
 
-/// Returns all errors of an allocation.
-pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
+/// Returns all errors of an allocation. `branches` are the blocks at whose end some lanes may go to
+/// a call while others go on, with what is called.
+pub fn check(before: &Function, after: &Function, gone: &Gone, branches: &[(Block, Callee)]) -> Vec<String> {
     let cfg = Cfg::new(after);
     let mut checker = Checker { before, after, gone, expressions: Vec::new(), errors: Vec::new(), report: false };
     let mut entry: SecondaryMap<Block, Option<State>> = SecondaryMap::new();
@@ -159,9 +52,14 @@ pub fn check(before: &Function, after: &Function, gone: &Gone) -> Vec<String> {
         for inst in &after[block] {
             checker.step(*inst, &mut state);
         }
+        for (_, callee) in branches.iter().filter(|(branch, _)| *branch == block) {
+            let changed = bundles::changed(*callee);
+            let shared = |file| matches!(file, File::UR | File::UP);
+            state.lose(|file, number| shared(file) && changed[file as usize].contains(i32::from(number)));
+        }
         for succ in &cfg.succs[block] {
-            let needed = |reg: VReg| live.contains(*succ, reg) || kept.contains(reg);
-            let state = state.only(needed);
+            let mut state = state.clone();
+            state.keep(|reg| live.contains(*succ, reg) || kept.contains(reg));
             let joined = match &entry[*succ] {
                 None => state,
                 Some(old) => old.join(&state),
@@ -197,7 +95,7 @@ fn guarded_definitions(function: &Function) -> RegSet {
 
 impl Checker<'_> {
     fn start(&self) -> State {
-        let mut state = State { open: vec![u64::MAX; self.before.regs().len().div_ceil(64)], ..State::default() };
+        let mut state = State::new(self.before.regs().len());
         if self.after.attributes().convention == Convention::Device && !self.after.attributes().private {
             for n in (0..256).filter(|n| is_kept(File::R, *n)) {
                 state.add(Place::Register(File::R, n), Value::Came(n));
@@ -254,12 +152,11 @@ impl Checker<'_> {
             state.forget(d);
         }
         if let (Some(to), Some(moved)) = (to, moved) {
-            let moved =
-                moved.into_iter().filter(|v| same || !matches!(v, Value::Of(r) | Value::AsNumber(r) if *r == d));
+            let moved = moved.into_iter().filter(|v| same || v.register() != Some(d));
             state.set(to, moved.collect());
         }
         for (old, new) in [(Value::Of(a), Value::Of(d)), (Value::AsNumber(a), Value::AsNumber(d))] {
-            for place in state.places.get(&old).cloned().unwrap_or_default() {
+            for place in state.places(old) {
                 state.add(place, new);
             }
         }
@@ -343,10 +240,7 @@ impl Checker<'_> {
         }
         if let Some(callee) = before.callee(inst) {
             let changed = bundles::changed(callee);
-            let lost =
-                |p: &Place| matches!(p, Place::Register(file, n) if changed[*file as usize].contains(i32::from(*n)));
-            let places: Vec<Place> = state.held.keys().copied().filter(lost).collect();
-            places.into_iter().for_each(|p| state.clear(p));
+            state.lose(|file, number| changed[file as usize].contains(i32::from(number)));
         }
         defs.iter().for_each(|(reg, _)| state.forget(*reg));
         if defs.iter().any(|(reg, _)| before[*reg].phys == Some(STACK_POINTER)) {
