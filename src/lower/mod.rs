@@ -425,8 +425,8 @@ impl Lowering<'_> {
             sparse_tensors: known::instructions(body)
                 .any(|inst| matches!(inst.op, Op::Tcgen05MmaSp | Op::Tcgen05MmaWsSp)),
             tensor_pair: known::instructions(body)
-                .any(|inst| inst.op.name().starts_with("tcgen05.") && tensor_memory::two_blocks(inst)),
-            wmma: known::instructions(body).any(|inst| inst.op.name().starts_with("wmma.")),
+                .any(|inst| inst.op.is_of_tensor_memory() && tensor_memory::two_blocks(inst)),
+            wmma: known::instructions(body).any(|inst| inst.op.is_of_fragments()),
             reserved: known::asks_for_reserved_memory(body),
             branch_bank: builder.branch_bank,
             bank2: builder.globals.bank2,

@@ -389,6 +389,16 @@ impl Op {
         MAPS[self as usize]
     }
 
+    /// Whether it is about tensor memory.
+    pub fn is_of_tensor_memory(self) -> bool {
+        TENSOR_MEMORY[self as usize]
+    }
+
+    /// Whether it is about matrices that a warp holds in an order of the target's own (`wmma`).
+    pub fn is_of_fragments(self) -> bool {
+        FRAGMENTS[self as usize]
+    }
+
     /// The ranges of its constant operands.
     pub fn ranges(self) -> &'static [ArgRange] {
         let (start, end) = RANGES_OF[self as usize];

@@ -266,6 +266,8 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         quote!((#isa, #integers))
     });
     let maps = ptx.operations.iter().map(|o| o.maps);
+    let tensor_memory = ptx.operations.iter().map(|o| o.tensor_memory);
+    let fragments = ptx.operations.iter().map(|o| o.fragments);
     let (count, ops) = (ptx.requirements.len(), ptx.operations.len());
     let ranges = (0..ops).map(|op| range(ptx.requirements.iter().map(|r| r.op), op));
     quote! {
@@ -281,6 +283,10 @@ fn requirements(ptx: &Ptx) -> TokenStream {
         static ISA: [(u8, u8); #ops] = [#(#isa),*];
         /// How each operation uses tensor maps.
         static MAPS: [u8; #ops] = [#(#maps),*];
+        /// Whether each operation is about tensor memory.
+        static TENSOR_MEMORY: [bool; #ops] = [#(#tensor_memory),*];
+        /// Whether each operation is about matrices in an order of the target's own.
+        static FRAGMENTS: [bool; #ops] = [#(#fragments),*];
     }
 }
 

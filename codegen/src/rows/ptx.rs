@@ -27,6 +27,12 @@ pub struct OperationRow {
     /// How a module with it uses tensor maps.
     #[serde(default)]
     pub maps: u8,
+    /// Whether it is about tensor memory.
+    #[serde(default)]
+    pub tensor_memory: bool,
+    /// Whether it is about matrices that a warp holds in an order of the target's own.
+    #[serde(default)]
+    pub fragments: bool,
     pub doc: String,
     pub src: String,
 }
