@@ -7,8 +7,8 @@
 //! that holds its register; code that the allocator added may only move values. Where paths join,
 //! the states are intersected. A call empties the registers that it may clobber, and so does, for
 //! uniform registers, a branch behind which other lanes may call; a fixed register must have its
-//! number; a device function must return with the registers of `registers.ron` unchanged. A register
-//! without a definition on the path may be read anywhere.
+//! number; a device function must return with the registers of `registers.ron` unchanged. A
+//! register without a definition on the path may be read anywhere.
 
 mod state;
 
