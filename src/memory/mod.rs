@@ -60,21 +60,19 @@ pub fn keep() {}
 const MANY: usize = 128 << 20;
 static GIVES_BACK: AtomicBool = AtomicBool::new(false);
 
-/// Turns round what [`keep`] says.
+/// Turns round what [`keep`] says, once and for all.
 #[cold]
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn give_back() {
+    GIVES_BACK.store(true, Relaxed);
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     set(1 << 20, 32 << 20);
 }
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn give_back() {}
-
-/// Adds to a count of bytes and takes away from it, and says what it is now. Locked instructions
-/// are slow, and one thread alone needs none; with several, a count that loses what it was told may
-/// fall below zero later, which is more than any limit.
-fn add(bytes: &AtomicUsize, more: usize, less: usize) -> usize {
-    let change = more.wrapping_sub(less);
+/// Adds to a count of bytes, modulo the range of numbers, and says what it is now. Locked
+/// instructions are slow, and one thread alone needs none; with several, a count that loses what it
+/// was told may fall below zero later, which is more than any limit.
+#[inline]
+fn add(bytes: &AtomicUsize, change: usize) -> usize {
     if cli::SEVERAL.load(Relaxed) {
         return bytes.fetch_add(change, Relaxed).wrapping_add(change);
     }
@@ -84,15 +82,21 @@ fn add(bytes: &AtomicUsize, more: usize, less: usize) -> usize {
 }
 
 /// Counts a request and ends the program if it exceeds the limit.
-fn count(more: usize, less: usize) {
-    let now = add(&IN_USE, more, less);
-    if now > MANY && !GIVES_BACK.load(Relaxed) {
-        GIVES_BACK.store(true, Relaxed);
-        give_back();
-    }
-    if now as u64 > cli::MEMORY.load(Relaxed) && more > less {
+#[inline]
+fn count(more: usize) {
+    let now = add(&IN_USE, more);
+    if now as u64 > cli::MEMORY.load(Relaxed) {
         refuse();
     }
+    if now > MANY && !GIVES_BACK.load(Relaxed) {
+        give_back();
+    }
+}
+
+/// Counts what is freed. No limit can be exceeded by it.
+#[inline]
+fn discount(less: usize) {
+    add(&IN_USE, less.wrapping_neg());
 }
 
 /// Ends the program as ptxas does when memory runs out.
@@ -115,25 +119,30 @@ fn got(place: *mut u8) -> *mut u8 {
 // SAFETY: every request is forwarded unchanged to the pool, and its answer is returned.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(cost(layout.size()), 0);
+        count(cost(layout.size()));
         // SAFETY: the caller's guarantees are those that the pool requires.
         got(unsafe { pool::alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(cost(layout.size()), 0);
+        count(cost(layout.size()));
         // SAFETY: the caller's guarantees are those that the pool requires.
         got(unsafe { pool::alloc_zeroed(layout) })
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        count(0, cost(layout.size()));
+        discount(cost(layout.size()));
         // SAFETY: the caller's guarantees are those that the pool requires.
         unsafe { pool::dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(cost(size), cost(layout.size()));
+        let (more, less) = (cost(size), cost(layout.size()));
+        if more > less {
+            count(more - less)
+        } else {
+            discount(less - more)
+        }
         // SAFETY: the caller's guarantees are those that the pool requires.
         got(unsafe { pool::realloc(place, layout, size) })
     }

@@ -311,7 +311,7 @@ fn chunk_of(all: &[Tally], block: *mut u8) -> Option<usize> {
 /// Counts a change of what is too large for the pools; before more is asked for, free chunks give
 /// their pages back.
 fn count_large(more: usize, less: usize) {
-    super::add(&LARGE, more, less);
+    super::add(&LARGE, more.wrapping_sub(less));
     if more > less {
         POOL.with(Pool::gather);
     }

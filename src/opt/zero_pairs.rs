@@ -29,12 +29,13 @@ fn join(function: &mut Function, block: Block) {
             open.clear();
             continue;
         }
-        let mut touched = Vec::new();
-        function.for_each_use(inst, |reg| touched.push(reg));
-        function.for_each_def(inst, |reg| touched.push(reg));
-        touched.iter().filter_map(|reg| function[*reg].phys).for_each(|number| {
-            open.remove(&number);
-        });
+        let mut close = |reg: VReg| {
+            if let Some(number) = function[reg].phys.filter(|_| !open.is_empty()) {
+                open.remove(&number);
+            }
+        };
+        function.for_each_use(inst, &mut close);
+        function.for_each_def(inst, close);
         let Some((number, reg)) = zeroed(function, inst) else { continue };
         let Some((first, other)) = open.remove(&(number ^ 1)) else {
             open.insert(number, (at, reg));

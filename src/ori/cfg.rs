@@ -308,6 +308,7 @@ pub fn cycles_among(cfg: &Cfg, blocks: &[Block]) -> Cycles {
         low: vec![0; order.len()],
         on_stack: vec![false; order.len()],
         stack: Vec::new(),
+        way: Vec::new(),
         next: 0,
         found: Vec::new(),
     };
@@ -332,6 +333,8 @@ struct Tarjan {
     low: Vec<usize>,
     on_stack: Vec<bool>,
     stack: Vec<usize>,
+    /// The blocks on the way from the root, with how many of their successors have been seen.
+    way: Vec<(usize, usize)>,
     next: usize,
     found: Vec<Vec<usize>>,
 }
@@ -347,21 +350,21 @@ impl Tarjan {
 
     fn visit(&mut self, root: usize) {
         self.open(root);
-        let mut work = vec![(root, 0usize)];
-        while let Some((at, done)) = work.last_mut() {
+        self.way.push((root, 0));
+        while let Some((at, done)) = self.way.last_mut() {
             let at = *at;
             if let Some(succ) = self.succs[at].get(*done).copied() {
                 *done += 1;
                 if self.index[succ] == usize::MAX {
                     self.open(succ);
-                    work.push((succ, 0));
+                    self.way.push((succ, 0));
                 } else if self.on_stack[succ] {
                     self.low[at] = self.low[at].min(self.index[succ]);
                 }
                 continue;
             }
-            work.pop();
-            if let Some((parent, _)) = work.last() {
+            self.way.pop();
+            if let Some((parent, _)) = self.way.last() {
                 self.low[*parent] = self.low[*parent].min(self.low[at]);
             }
             if self.low[at] == self.index[at] {

@@ -38,11 +38,16 @@ pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start:
     // What leaves a block for a PHI; outside SSA form there is none.
     let leaves = (!events.leaves.is_empty()).then(|| Sets::new(width, limit, &events.leaves));
     let ends = |block: Block, live_in: &Sets, out: &mut [u64]| {
-        match &leaves {
-            Some(leaves) => out.copy_from_slice(leaves.of(block)),
-            None => out.fill(0),
+        let mut succs = &cfg.succs[block][..];
+        match (&leaves, succs.split_first()) {
+            (Some(leaves), _) => out.copy_from_slice(leaves.of(block)),
+            (None, None) => out.fill(0),
+            (None, Some((first, others))) => {
+                out.copy_from_slice(live_in.of(*first));
+                succs = others;
+            }
         }
-        for succ in &cfg.succs[block] {
+        for succ in succs {
             out.iter_mut().zip(live_in.of(*succ)).for_each(|(out, succ)| *out |= succ);
         }
     };

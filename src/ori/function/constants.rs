@@ -58,21 +58,25 @@ impl Function {
     /// What an instruction calls, if it may change registers that it does not name.
     #[inline]
     pub fn callee(&self, inst: InstId) -> Option<Callee> {
-        if !self.insts[inst].op.has(Prop::Clobbers) {
-            return None;
-        }
+        self.insts[inst].op.has(Prop::Clobbers).then(|| self.called(inst))
+    }
+
+    /// The same of an instruction that may change registers. Few do: what asks of all of them has
+    /// no need of this code.
+    #[inline(never)]
+    fn called(&self, inst: InstId) -> Callee {
         if self.insts[inst].op == Op::TEX_QUADS {
-            return Some(Callee::SlowPath(quads::KEPT));
+            return Callee::SlowPath(quads::KEPT);
         }
         match self.symbol_of(self.arg(inst, Role::Target)) {
             Some(Symbol::SlowPath(id)) => {
-                Some(Callee::SlowPath(Helper::by_id(*id).map_or(0, |helper| helper.family().slow_path)))
+                Callee::SlowPath(Helper::by_id(*id).map_or(0, |helper| helper.family().slow_path))
             }
-            Some(Symbol::Driver) => Some(Callee::Driver),
-            Some(Symbol::Function(name)) if !self.attributes.private_callees.is_empty() => Some(
-                self.attributes.private_callees.get(name).map_or(Callee::Device, |changes| Callee::Private(*changes)),
-            ),
-            _ => Some(Callee::Device),
+            Some(Symbol::Driver) => Callee::Driver,
+            Some(Symbol::Function(name)) if !self.attributes.private_callees.is_empty() => {
+                self.attributes.private_callees.get(name).map_or(Callee::Device, |changes| Callee::Private(*changes))
+            }
+            _ => Callee::Device,
         }
     }
 }
