@@ -160,8 +160,8 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200_000 {
-                        add(&bytes, 48, 0);
-                        add(&bytes, 0, 48);
+                        add(&bytes, 48);
+                        add(&bytes, 48usize.wrapping_neg());
                     }
                 });
             }
