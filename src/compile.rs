@@ -792,7 +792,7 @@ fn all_resources(
         // Slow paths are not shown.
         let is_own = |piece: &&LoweredFunction| !object && Helper::of_slow_path(piece.function.name()).is_none();
         let mut pieces: Vec<_> = function.pieces.iter().map(|i| &lowered.devices[*i]).filter(is_own).collect();
-        pieces.sort_by(|a, b| a.function.name().cmp(b.function.name()));
+        crate::sorted::by(&mut pieces, |a, b| a.function.name().cmp(b.function.name()));
         shown.extend(pieces.into_iter().map(|piece| resources(piece, section, reserved)));
     }
     shown

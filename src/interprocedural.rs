@@ -107,7 +107,7 @@ pub fn compile<R: Send>(
             results.push((*place, result));
         }
     }
-    results.sort_by_key(|(place, _)| *place);
+    crate::sorted::by_key(&mut results, |(place, _)| *place);
     results.into_iter().map(|(_, result)| result).collect()
 }
 

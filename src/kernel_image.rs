@@ -452,7 +452,7 @@ pub fn file_order(module: &LoweredModule, text: &[&str], object: bool) -> Vec<us
     let by_name: SortedMap<&str, usize> = all.iter().enumerate().map(|(i, f)| (f.function.name(), i)).collect();
     let place = |name: &str| by_name.get(name).copied();
     let mut roots: Vec<usize> = text.iter().rev().filter_map(|name| place(name)).collect();
-    roots.sort_by_key(|at| all[*at].kernel || all[*at].binding != cubin::Binding::Local);
+    crate::sorted::by_key(&mut roots, |at| all[*at].kernel || all[*at].binding != cubin::Binding::Local);
     roots.extend(0..all.len());
     let (mut order, mut seen) = (Vec::new(), vec![false; all.len()]);
     for root in roots {

@@ -34,7 +34,7 @@ pub fn map_in_order<T: Send, R: Send>(items: &mut [T], threads: usize, f: impl F
         work();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
+    crate::sorted::by_key(&mut done, |(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
 }
 

@@ -95,7 +95,7 @@ impl<'a> Assigner<'a> {
     pub fn spread(&mut self, classes: &[u32]) {
         self.owners = None;
         let mut order = classes.to_vec();
-        order.sort_by_key(|id| (self.classes.classes[*id as usize].start(), *id));
+        crate::sorted::by_key(&mut order, |id| (self.classes.classes[*id as usize].start(), *id));
         for file in SPREAD {
             let unused = if file == File::P { Mask::default() } else { Mask::below(256).minus(self.used(file)) };
             let mut from = 0;

@@ -336,7 +336,7 @@ impl Classes {
                 }
             }
         }
-        copies.sort_by_key(|c| (c.0, c.1));
+        crate::sorted::by_key(&mut copies, |c| (c.0, c.1));
         for (.., dst, src) in copies {
             if let (Some((to, to_slot)), Some((from, from_slot))) = (self.find(dst), self.find(src)) {
                 self.merge(to, from, to_slot - from_slot);

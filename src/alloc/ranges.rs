@@ -263,7 +263,7 @@ pub fn normalize(list: &mut RangeList) {
 pub fn sort_by_point<T: Copy>(items: &mut Vec<T>, point: impl Fn(&T) -> u32) {
     let end = items.iter().map(&point).max().map_or(0, |last| last as usize + 1);
     if items.len() < end / POINTS_A_COUNT {
-        return items.sort_by_key(point);
+        return crate::sorted::by_key(items, point);
     }
     let mut next = vec![0u32; end + 1];
     items.iter().for_each(|item| next[point(item) as usize + 1] += 1);

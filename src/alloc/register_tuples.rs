@@ -49,7 +49,7 @@ pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Lo
         let regs = function.args(*inst)[*i].as_vector().map_or(&[][..], |vector| function.vector_regs(vector));
         (*depth, Reverse(counts.get(&(*depth, regs)).copied()))
     };
-    operands.sort_by_cached_key(frequent);
+    crate::sorted::by_cached_key(&mut operands, frequent);
     let mut left = SortedSet::new();
     for (_, inst, i) in operands {
         let Some(vector) = function.args(inst)[i].as_vector() else { continue };

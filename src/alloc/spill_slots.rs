@@ -31,7 +31,7 @@ type Pool = BinaryHeap<Reverse<(u32, u32)>>;
 /// Returns the first byte of each run. `top` is the first free byte, and is updated.
 pub fn assign(runs: &[Run], top: &mut u32) -> Vec<u32> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    order.sort_by_key(|at| (runs[*at].span, *at));
+    crate::sorted::by_key(&mut order, |at| (runs[*at].span, *at));
     let mut free: SortedMap<(u32, Option<u32>), Pool> = SortedMap::new();
     let mut first = vec![0; runs.len()];
     for at in order {

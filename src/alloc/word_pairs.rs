@@ -45,7 +45,7 @@ pub fn place(function: &Function, classes: &mut Classes, loops: &Loops) {
             }
         }
     }
-    found.sort_by_key(|(depth, ..)| *depth);
+    crate::sorted::by_key(&mut found, |(depth, ..)| *depth);
     for _ in 0..ROUNDS {
         let before = found.len();
         found.retain(|(_, known, words)| !join(function, classes, *known, words));

@@ -35,7 +35,7 @@ impl Arguments {
         let mut arguments = Arguments::default();
         arguments.take(words, 0)?;
         // Texts given on the command line come after the files.
-        arguments.inputs.sort_by_key(|input| matches!(input, Input::Text(_)));
+        crate::sorted::by_key(&mut arguments.inputs, |input| matches!(input, Input::Text(_)));
         Ok(arguments)
     }
 

@@ -60,7 +60,7 @@ fn state(info: &PhaseInfo) -> String {
 pub fn times(records: &[PassRecord]) -> String {
     let ran = |pass: &Pass| records.get(*pass as usize).is_some_and(|record| record.functions > 0);
     let mut passes: Vec<Pass> = Pass::ALL.into_iter().filter(ran).collect();
-    passes.sort_by_key(|pass| std::cmp::Reverse(records[*pass as usize].elapsed));
+    crate::sorted::by_key(&mut passes, |pass| std::cmp::Reverse(records[*pass as usize].elapsed));
     passes.iter().map(|pass| line(*pass, records.get(*pass as usize)) + "\n").collect()
 }
 

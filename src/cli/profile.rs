@@ -86,7 +86,7 @@ pub fn by_line(profile: &[Profiled]) -> String {
         }
     }
     let mut lines: Vec<_> = lines.into_iter().collect();
-    lines.sort_by_key(|(_, (_, spent, _))| std::cmp::Reverse(spent.cycles()));
+    crate::sorted::by_key(&mut lines, |(_, (_, spent, _))| std::cmp::Reverse(spent.cycles()));
     let mut text = format!("{HEADING}  source line\n");
     for (source, (executed, spent, by)) in &lines {
         let waits = waits(by.iter().map(|(line, cycles)| format!(" {line}: {cycles}")).collect());

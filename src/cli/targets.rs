@@ -58,14 +58,14 @@ fn matrix(asked: &[String], json: bool) -> Result<String, String> {
 /// All real targets, in the order of their columns.
 fn columns() -> Vec<&'static Target> {
     let mut real: Vec<&Target> = TARGETS.iter().filter(|t| t.real && t.column < 128).collect();
-    real.sort_by_key(|t| t.column);
+    crate::sorted::by_key(&mut real, |t| t.column);
     real
 }
 
 /// All 128 columns: the real target of each, or its reserved row.
 fn all_columns() -> Vec<&'static Target> {
     let mut all: Vec<&Target> = TARGETS.iter().filter(|t| t.column < 128).collect();
-    all.sort_by_key(|t| (t.column, !t.real));
+    crate::sorted::by_key(&mut all, |t| (t.column, !t.real));
     all.dedup_by_key(|t| t.column);
     all
 }

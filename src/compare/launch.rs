@@ -40,7 +40,7 @@ impl Ran {
     /// The instructions with the most cycles, at most so many.
     pub fn hottest(&self, most: usize) -> Vec<&Profiled> {
         let mut list: Vec<&Profiled> = self.outcome.profile.iter().collect();
-        list.sort_by_key(|line| (std::cmp::Reverse(line.spent.cycles()), line.index));
+        crate::sorted::by_key(&mut list, |line| (std::cmp::Reverse(line.spent.cycles()), line.index));
         list.truncate(most);
         list
     }

@@ -49,7 +49,7 @@ pub fn opcodes(a: &Code, b: &Code) -> String {
     let names: crate::sorted::SortedSet<&str> = a.keys().chain(b.keys()).copied().collect();
     let count = |of: &crate::sorted::SortedMap<&str, usize>, name| of.get(name).copied().unwrap_or(0);
     let mut rows: Vec<(&str, usize, usize)> = names.iter().map(|n| (*n, count(&a, n), count(&b, n))).collect();
-    rows.sort_by_key(|(name, a, b)| (std::cmp::Reverse(a.abs_diff(*b)), *name));
+    crate::sorted::by_key(&mut rows, |(name, a, b)| (std::cmp::Reverse(a.abs_diff(*b)), *name));
     let mut text = format!("  {:<20}{:>10}{:>10}{:>10}\n", "opcode", "A", "B", "A-B");
     rows.iter().for_each(|(name, a, b)| text += &row(name, *a as u64, *b as u64));
     text

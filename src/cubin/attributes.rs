@@ -22,7 +22,7 @@ pub type NameOf<'a> = dyn Fn(u32) -> Option<&'a str> + 'a;
 
 fn rows(place: Place, target: &ElfTarget) -> Vec<&'static AttributeRow> {
     let mut rows: Vec<_> = ATTRIBUTES.iter().filter(|row| row.place == place).collect();
-    rows.sort_by_key(|row| row.order[target.layout as usize]);
+    crate::sorted::by_key(&mut rows, |row| row.order[target.layout as usize]);
     rows
 }
 

@@ -59,7 +59,7 @@ pub fn sections<'a>(cubin: &'a Cubin, target: &'static ElfTarget) -> Result<Vec<
     add_relocs(&mut drafts, cubin, target);
     let order = &cubin.kept.order.sections;
     let order: SortedMap<&str, usize> = order.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
-    drafts.sort_by_key(|(key, draft)| (order.get(draft.name.as_str()).map_or(usize::MAX, |i| *i), *key));
+    crate::sorted::by_key(&mut drafts, |(key, draft)| (order.get(draft.name.as_str()).map_or(usize::MAX, |i| *i), *key));
     Ok(drafts.into_iter().map(|(_, draft)| draft).collect())
 }
 
@@ -97,7 +97,7 @@ fn add_relocs<'a>(drafts: &mut Vec<(Key, Draft<'a>)>, cubin: &'a Cubin, target: 
     for (number, (key, draft)) in drafts.iter().enumerate() {
         let mut tables = reloc_tables(draft, cubin, target);
         // If a section has two tables, the one with the smaller first offset comes first.
-        tables.sort_by_key(|(_, table)| table.image.relocs.iter().map(|reloc| reloc.offset).min());
+        crate::sorted::by_key(&mut tables, |(_, table)| table.image.relocs.iter().map(|reloc| reloc.offset).min());
         for (i, (order, table)) in tables.into_iter().enumerate() {
             more.push(((order, relocs_place(key, draft, order), 2 * number + i), table));
         }

@@ -272,7 +272,7 @@ impl Reader {
             let kept = list.into_iter().filter(|record| !read_function(record, function, &reading));
             let kept: Vec<_> = kept.collect();
             function.kept_attributes = kept;
-            function.params.sort_by_key(|param| param.ordinal);
+            crate::sorted::by_key(&mut function.params, |param| param.ordinal);
             self.taken[number] = true;
         }
         if let Some(number) = self.with(Content::ModuleInfo) {

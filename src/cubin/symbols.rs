@@ -311,7 +311,7 @@ impl Table<'_> {
             };
             let places: Vec<_> = self.symbols[1..].iter().map(|s| place(s).unwrap_or(usize::MAX)).collect();
             let mut numbered: Vec<_> = places.into_iter().zip(self.symbols.drain(1..)).collect();
-            numbered.sort_by_key(|(place, _)| *place);
+            crate::sorted::by_key(&mut numbered, |(place, _)| *place);
             self.symbols.extend(numbered.into_iter().map(|(_, symbol)| symbol));
         }
         self.symbols

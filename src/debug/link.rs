@@ -188,7 +188,7 @@ fn settle_image(image: &mut Image, known: &HashMap<String, u64>, layout: Layout)
     let (generic, rest): (Vec<Reloc>, Vec<Reloc>) = std::mem::take(&mut image.relocs).into_iter().partition(generic);
     image.relocs = settle(&mut image.bytes, rest, known, layout);
     image.relocs.extend(generic);
-    image.relocs.sort_by_key(|reloc| reloc.offset);
+    crate::sorted::by_key(&mut image.relocs, |reloc| reloc.offset);
 }
 
 /// A kernel states the stack, the registers and the barriers of all functions that it may call.

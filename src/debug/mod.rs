@@ -100,7 +100,7 @@ pub fn add(cubin: &mut Cubin, module: &Module, facts: &Facts, texts: usize) -> V
         }
     }
     // In the order of the text, after the abbreviations.
-    made.sort_by_key(|section: &KeptSection| section.name != NEEDED[0]);
+    crate::sorted::by_key(&mut made, |section: &KeptSection| section.name != NEEDED[0]);
     cubin.kept.sections.extend(made);
     notes
 }

@@ -227,7 +227,7 @@ fn lower_all(
     }
     let Lowering { layout, mut diagnostics, mut devices, .. } = lowering;
     if !diagnostics.is_empty() {
-        diagnostics.sort_by_key(|d| d.pos);
+        crate::sorted::by_key(&mut diagnostics, |d| d.pos);
         diagnostics.dedup();
         return Err(diagnostics);
     }

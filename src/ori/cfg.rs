@@ -293,7 +293,7 @@ impl Cycles {
 /// of the function.
 pub fn cycles_among(cfg: &Cfg, blocks: &[Block]) -> Cycles {
     let mut order: Vec<Block> = blocks.to_vec();
-    order.sort_unstable_by_key(|b| cfg.number[*b]);
+    crate::sorted::by_key(&mut order, |b| cfg.number[*b]);
     let mut found = Cycles { members: Vec::new(), of: Vec::new() };
     let place = |block: Block| order.binary_search_by_key(&cfg.number[block], |b| cfg.number[*b]).ok();
     // Every cycle has an edge against the order.

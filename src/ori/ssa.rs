@@ -48,7 +48,7 @@ fn rename(function: &mut Function, is_variable: impl Fn(VReg) -> bool) {
     let undefined: Vec<InstId> = renamer.undefined.values().map(|(_, inst)| *inst).collect();
     let entry = function.entry();
     let mut undefined = undefined;
-    undefined.sort();
+    crate::sorted::sort(&mut undefined);
     function[entry].splice(0..0, undefined);
     function.set_ssa(true);
 }

@@ -100,7 +100,7 @@ pub fn object(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)])
         for at in code.system_calls.iter().map(|at| u64::from(*at)).filter(|at| !direct(*at)) {
             linked.relocs.push(reloc(at, RelocRole::PointerCall, FUNCTION_TABLE, 0)?);
         }
-        linked.relocs.sort_by_key(|reloc| std::cmp::Reverse(reloc.at));
+        crate::sorted::by_key(&mut linked.relocs, |reloc| std::cmp::Reverse(reloc.at));
     }
     close(target, &mut linked.bytes)?;
     Ok(linked)
@@ -183,7 +183,7 @@ pub fn link(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -
             linked.bytes[at as usize..(at + WORD) as usize].copy_from_slice(&word.to_le_bytes());
         }
     }
-    linked.relocs.sort_by_key(|reloc| std::cmp::Reverse(reloc.at));
+    crate::sorted::by_key(&mut linked.relocs, |reloc| std::cmp::Reverse(reloc.at));
     close(target, &mut linked.bytes)?;
     Ok(linked)
 }

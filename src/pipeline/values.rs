@@ -69,7 +69,7 @@ pub fn values(function: &Function, starts: &SecondaryMap<Block, u64>, end: u64, 
         }
     }
     note(&State::new(), end, &mut open);
-    found.sort_by(|a, b| key(a).cmp(&key(b)));
+    crate::sorted::by(&mut found, |a, b| key(a).cmp(&key(b)));
     found
 }
 
@@ -149,7 +149,7 @@ fn step(function: &Function, watched: &Watched, inst: InstId, state: &mut State)
             state.retain(|_, parts| !parts.is_empty());
             if !guarded && !held.contains(&part) {
                 held.push(part);
-                held.sort();
+                crate::sorted::sort(&mut held);
             }
         }
         if !held.is_empty() {

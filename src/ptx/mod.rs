@@ -103,7 +103,7 @@ fn read(sources: &[&str], check_rows: bool) -> (Option<Module>, Vec<Diagnostic>)
             parser.module.target = before;
         }
         parser.diags.truncate(parser::MAX_ERRORS + 1);
-        parser.diags.sort_by_key(|d| d.pos);
+        crate::sorted::by_key(&mut parser.diags, |d| d.pos);
         all.extend(parser.diags.drain(..).map(|d| Diagnostic { file: file as u32, ..d }));
     }
     all.extend(unresolved_names(&parser));

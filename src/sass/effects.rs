@@ -141,7 +141,7 @@ mod tests {
         let effects = Effects::of(&inst);
         let text = |list: &[Access]| {
             let mut words: Vec<String> = list.iter().map(|a| format!("{:?}{}+{}", a.file, a.first, a.count)).collect();
-            words.sort();
+            crate::sorted::sort(&mut words);
             words.join(" ")
         };
         (text(&effects.reads), text(&effects.writes))

@@ -76,7 +76,7 @@ fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &
         }
     }
     // What needs most comes first: what is left there, others need not go below.
-    above.sort_by_key(|(old, block)| (-old.needs, *block));
+    crate::sorted::by_key(&mut above, |(old, block)| (-old.needs, *block));
     let mut plans: Vec<Plan> = Vec::new();
     let all = scratch.all;
     for (old, block) in above {

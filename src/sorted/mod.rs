@@ -9,6 +9,7 @@
 
 mod iter;
 mod map;
+mod order;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ mod traits;
 
 pub use iter::{IntoIter, Iter, IterMut};
 pub use map::{Entry, SortedMap};
+pub use order::{by, by_cached_key, by_key, sort};
 pub use set::SortedSet;
 
 /// Entries of a list; one more makes two lists of it.

@@ -1,6 +1,6 @@
-//! The map beside the standard one.
+//! The map and the sorts beside the standard ones.
 
-use super::SortedMap;
+use super::{SortedMap, by_cached_key, by_key};
 use std::collections::BTreeMap;
 
 /// A sequence of numbers without pattern.
@@ -48,6 +48,21 @@ fn does_what_a_b_tree_does() {
                 want.retain(odd);
                 same(&map, &want);
             }
+        }
+    }
+}
+
+#[test]
+fn sorts_as_the_standard_library_does() {
+    for count in [0, 1, 2, 3, 50, 4000] {
+        for keys in [1, 7, 100_000] {
+            let mut state = count ^ keys;
+            let mut want: Vec<(u64, u64)> = (0..count).map(|at| (next(&mut state) % keys, at)).collect();
+            let (mut list, mut cached) = (want.clone(), want.clone());
+            want.sort_by_key(|entry| entry.0);
+            by_key(&mut list, |entry| entry.0);
+            by_cached_key(&mut cached, |entry| entry.0);
+            assert_eq!((&list, &cached), (&want, &want));
         }
     }
 }

@@ -53,7 +53,7 @@ pub fn run(cx: &mut PassCx) {
     readers.retain(|_, readers| readers.len() >= READERS);
     let room = room(function, &live, &readers);
     let mut order: Vec<(u64, Vec<Reader>)> = readers.into_iter().collect();
-    order.sort_by_key(|(bits, readers)| (std::cmp::Reverse(readers.len()), *bits));
+    crate::sorted::by_key(&mut order, |(bits, readers)| (std::cmp::Reverse(readers.len()), *bits));
     let (mut moves, mut unread): (Vec<InstId>, SortedSet<InstId>) = (Vec::new(), SortedSet::new());
     for (bits, readers) in order.into_iter().take(room / 2) {
         let pair = Operand::vector(function.new_vector(File::UR, 2));

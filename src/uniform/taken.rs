@@ -77,7 +77,7 @@ impl Candidates {
         } else if groups.len() > 1 {
             let mut ranked: SmallVec<[(u8, Group); 4]> = SmallVec::new();
             groups.into_iter().for_each(|group| ranked.push((self.rank(function, &group), group)));
-            ranked.sort_by_key(|ranked| ranked.0);
+            crate::sorted::by_key(&mut ranked, |ranked| ranked.0);
             ranked.into_iter().map(|ranked| ranked.1).find(|group| self.takes(function, inst, group))
         } else {
             None

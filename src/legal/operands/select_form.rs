@@ -84,7 +84,7 @@ impl Legalizer<'_> {
             candidates.push(found);
             saved.put_back(function, inst);
         }
-        choices.sort_by_key(|c| (c.moves, c.order, c.reluctant, c.chosen));
+        crate::sorted::by_key(&mut choices, |c| (c.moves, c.order, c.reluctant, c.chosen));
         for choice in &choices {
             let of = &candidates[choice.order];
             self.arrange(function, inst, &orders[choice.order]);

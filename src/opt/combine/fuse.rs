@@ -217,7 +217,7 @@ fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) ->
             }
         }
         // An immediate must be in the middle.
-        leaves.sort_by_key(|o| o.as_reg().is_none());
+        crate::sorted::by_key(&mut leaves, |o| o.as_reg().is_none());
         let immediates = leaves.iter().filter(|o| o.as_reg().is_none()).count();
         if leaves.len() > 3 || immediates > 1 || leaves.is_empty() {
             continue;

@@ -105,7 +105,7 @@ fn put(function: &mut Function, inst: InstId, bytes: [Byte; 4], fits: Fits) -> b
         return false;
     }
     // RZ stands last, as ptxas writes it.
-    sources.sort_by_key(|source| *source == Operand::zero());
+    crate::sorted::by_key(&mut sources, |source| *source == Operand::zero());
     sources.resize(2, Operand::zero());
     let selector = bytes.into_iter().enumerate().fold(0, |selector, (i, byte)| {
         let (source, at, sign) = match byte {

@@ -180,7 +180,7 @@ fn compare(
         let Some(place) = here(function, maker) else { continue };
         found.push((place, maker, other, table(&[made, other], |is| look(&leaves, lut, is))));
     }
-    found.sort_unstable_by_key(|found| std::cmp::Reverse(found.0));
+    crate::sorted::by_key(&mut found, |found| std::cmp::Reverse(found.0));
     for (_, maker, other, table) in found {
         let Some(joint) = joint(table) else { continue };
         let (before, old) = (DefUse::reads(function, inst), function[inst]);

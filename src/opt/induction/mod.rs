@@ -194,7 +194,7 @@ impl Facts {
                 None => groups.push(Group { base, leader: None, derived: vec![at] }),
             }
         }
-        groups.sort_by_key(|group| std::cmp::Reverse(group.derived.len()));
+        crate::sorted::by_key(&mut groups, |group| std::cmp::Reverse(group.derived.len()));
         let mut taken = vec![false; pointers.len()];
         let mut leads = vec![false; pointers.len()];
         groups.retain_mut(|group| {

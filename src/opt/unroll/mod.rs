@@ -132,7 +132,7 @@ fn members(cfg: &Cfg, header: Block, latch: Block) -> Option<Vec<Block>> {
             return None;
         }
     }
-    blocks.sort_by_key(|block| cfg.number[*block]);
+    crate::sorted::by_key(&mut blocks, |block| cfg.number[*block]);
     Some(blocks)
 }
 

@@ -108,7 +108,7 @@ impl Joiner<'_> {
         let (groups, others) = groups(self.function, block);
         let mut edits: Vec<(usize, Edit)> = Vec::new();
         for mut group in groups.into_iter().filter(|group| group.accesses.len() > 1) {
-            group.accesses.sort_by_key(|access| (access.first, access.at));
+            crate::sorted::by_key(&mut group.accesses, |access| (access.first, access.at));
             for start in 0..group.accesses.len() {
                 if let Some(pack) = self.pack(&group, start, &others) {
                     self.join(&mut group, &pack, &mut edits);

@@ -177,7 +177,7 @@ pub(super) fn rebuild(function: &mut Function, block: Block, edits: Vec<(usize, 
             Edit::Before(inst) => before.push((at, inst)),
         }
     }
-    before.sort_by_key(|(at, _)| *at);
+    crate::sorted::by_key(&mut before, |(at, _)| *at);
     let mut before = before.into_iter().peekable();
     let insts = std::mem::take(&mut function[block]);
     let mut out = Vec::with_capacity(insts.len());

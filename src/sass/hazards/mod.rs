@@ -279,7 +279,7 @@ impl<'a> Analysis<'a> {
             report.register = Some(format!("R{}", stale.register));
             found.reports.push(report);
         });
-        found.reports.sort();
+        crate::sorted::sort(&mut found.reports);
         found.reports.dedup();
         found.reports
     }

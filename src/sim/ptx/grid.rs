@@ -481,7 +481,7 @@ impl Launch<'_> {
             first.get_or_insert((block, thread));
             waits.push(format!("{what} (line {line})"));
         }
-        waits.sort();
+        crate::sorted::sort(&mut waits);
         waits.dedup();
         waits.truncate(8);
         let text = format!("deadlock: no thread can run; threads wait for {}", waits.join(", "));

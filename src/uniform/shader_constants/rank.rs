@@ -17,7 +17,7 @@ pub type Chosen = (Candidate, u32);
 pub fn choose(mut found: Vec<Candidate>, map: &mut ShaderConstants, is_last: bool) -> Vec<Chosen> {
     found.retain(|candidate| candidate.class.bank() == BankClass::Compiler);
     let waited = |candidate: &Candidate| candidate.programs.iter().all(|program| map.pending.contains(program));
-    found.sort_by_cached_key(|candidate| (Reverse(candidate.score), is_last && !waited(candidate)));
+    crate::sorted::by_cached_key(&mut found, |candidate| (Reverse(candidate.score), is_last && !waited(candidate)));
     if is_last {
         map.pending.clear();
     }

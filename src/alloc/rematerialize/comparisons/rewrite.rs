@@ -26,7 +26,7 @@ fn repeat(function: &mut Function, first: &SecondaryMap<Block, u32>, all: &[Comp
         if of[block].is_empty() {
             continue;
         }
-        of[block].sort_by_key(|(at, reg, _)| (*at, *reg));
+        crate::sorted::by_key(&mut of[block], |(at, reg, _)| (*at, *reg));
         let end = first[block] + 2 * function.first_terminator(block) as u32;
         let insts = std::mem::take(&mut function[block]);
         let (mut out, mut next) = (Vec::with_capacity(insts.len() + 8), 0);
