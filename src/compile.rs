@@ -32,7 +32,6 @@ use crate::tables::registers::Changes;
 use crate::tables::targets::{TARGETS, Variant};
 use crate::tables::{Feature, Target, Tuning};
 use crate::warnings::remarks;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -702,7 +701,7 @@ const LEAST_WITH_SLOW_PATHS: u32 = 24;
 ///
 /// A `setmaxnreg.dec` to more registers than a warp ever has.
 fn limit_registers(lowered: &mut LoweredModule, module: &ptx::ast::Module, target: &Target) -> Result<(), String> {
-    let named: HashMap<&str, &ptx::ast::Directives> =
+    let named: SortedMap<&str, &ptx::ast::Directives> =
         module.functions.values().map(|f| (f.name.as_str(), &*f.directives)).collect();
     let directives = |name: &str| named.get(name).copied();
     for function in lowered.functions.iter_mut().chain(&mut lowered.devices) {

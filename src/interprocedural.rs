@@ -15,7 +15,6 @@ use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::registers::{Callee, Changes};
 use crate::tables::{Op, Role};
 use crate::threads::map_in_order;
-use std::collections::{HashMap, HashSet};
 
 /// Calls of private functions below one another. Each keeps a return address at least in registers
 /// that those below leave alone.
@@ -41,10 +40,10 @@ pub fn prepare(lowered: &mut LoweredModule) {
 }
 
 /// For each private function the longest chain of calls below it.
-fn levels(lowered: &LoweredModule) -> HashMap<String, usize> {
+fn levels(lowered: &LoweredModule) -> SortedMap<String, usize> {
     // One name may stand for several functions, each for one kernel.
-    let mut callees: SortedMap<&str, HashSet<&str>> = SortedMap::new();
-    let mut bound: HashSet<&str> = lowered.pointers.iter().map(String::as_str).collect();
+    let mut callees: SortedMap<&str, SortedSet<&str>> = SortedMap::new();
+    let mut bound: SortedSet<&str> = lowered.pointers.iter().map(String::as_str).collect();
     for device in &lowered.devices {
         let (name, names) = (device.function.name(), device.callees.iter().map(String::as_str));
         callees.entry(name).or_default().extend(names);
@@ -52,13 +51,13 @@ fn levels(lowered: &LoweredModule) -> HashMap<String, usize> {
             bound.insert(name);
         }
     }
-    let mut callers: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut callers: SortedMap<&str, Vec<&str>> = SortedMap::new();
     for (name, names) in &callees {
         names.iter().for_each(|callee| callers.entry(callee).or_default().push(name));
     }
-    let mut left: HashMap<&str, usize> = callees.iter().map(|(name, names)| (*name, names.len())).collect();
+    let mut left: SortedMap<&str, usize> = callees.iter().map(|(name, names)| (*name, names.len())).collect();
     let mut ready: Vec<&str> = callees.keys().copied().filter(|name| left[name] == 0).collect();
-    let mut levels = HashMap::new();
+    let mut levels = SortedMap::new();
     let mut level = 0;
     while !ready.is_empty() && level < DEEPEST {
         let mut next = Vec::new();
@@ -91,7 +90,7 @@ pub fn compile<R: Send>(
         let level = levels.get(function.function.name()).copied().filter(|_| private);
         groups[level.unwrap_or(last)].push((place, function));
     }
-    let mut known: HashMap<String, Changes> = HashMap::new();
+    let mut known: SortedMap<String, Changes> = SortedMap::new();
     let mut results = Vec::new();
     for mut group in groups {
         let made = map_in_order(&mut group, threads, |(_, function)| {
@@ -169,7 +168,7 @@ fn zero_copies(function: &mut Function, block: Block, is_zero: impl Fn(&Function
 /// The same for the calls of private functions.
 fn move_return_addresses_of_calls(function: &mut Function) {
     for block in function.layout().to_vec() {
-        let mut gone = HashSet::new();
+        let mut gone = SortedSet::new();
         for at in 0..function[block].len() {
             let call = function[block][at];
             if matches!(function.callee(call), Some(Callee::Private(_))) {

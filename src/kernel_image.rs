@@ -17,7 +17,6 @@ use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::elf::{ATTRIBUTES, AttributeValue, ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::helpers::Helper;
 use crate::tables::{Feature, Target};
-use std::collections::{HashMap, HashSet};
 
 /// Content of an unused slot of bank 2: no code address. Source: the first slot of what ptxas
 /// 13.0.88 writes.
@@ -58,7 +57,7 @@ pub fn kernel(
     let stack = stacks[0];
     let own_calls = pieces.len() > 1 || !lowered.callees.is_empty();
     // Slow paths and private functions take no part in the calling convention.
-    let private: HashSet<&str> =
+    let private: SortedSet<&str> =
         pieces.iter().filter(|p| p.lowered.function.attributes().private).map(Piece::name).collect();
     let by_convention = |name: &str| Helper::of_slow_path(name).is_none() && !private.contains(name);
     let calls = pieces.iter().skip(1).any(|piece| by_convention(piece.name()))
@@ -336,7 +335,7 @@ fn bank2(module: &LoweredModule, pieces: &[Piece], linked: &Linked) -> Option<cu
     if !tables {
         return Some(cubin::Image::new(bytes, 4));
     }
-    let by_name: HashMap<&str, usize> = pieces.iter().enumerate().rev().map(|(i, p)| (p.name(), i)).collect();
+    let by_name: SortedMap<&str, usize> = pieces.iter().enumerate().rev().map(|(i, p)| (p.name(), i)).collect();
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     if !module.pointers.is_empty() {
         put(0, &NOWHERE.to_le_bytes());
@@ -357,7 +356,7 @@ fn bank2(module: &LoweredModule, pieces: &[Piece], linked: &Linked) -> Option<cu
 
 fn externs(pieces: &[Piece]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let mut known = HashSet::new();
+    let mut known = SortedSet::new();
     for name in pieces.iter().flat_map(|p| &p.lowered.externs) {
         if known.insert(name) {
             names.push(name.clone());
@@ -384,7 +383,7 @@ fn stacks(pieces: &[Piece], pointers: &[String]) -> Vec<u32> {
 }
 
 /// Stack bytes of each function of a module, by name, with those of its deepest call path.
-pub fn depths(module: &LoweredModule, codes: &[Code], devices: &[Code]) -> HashMap<String, u32> {
+pub fn depths(module: &LoweredModule, codes: &[Code], devices: &[Code]) -> SortedMap<String, u32> {
     let entries = module.functions.iter().zip(codes);
     let all = entries.chain(module.devices.iter().zip(devices));
     let pieces: Vec<Piece> = all.map(|(lowered, code)| Piece { lowered, code }).collect();
@@ -412,7 +411,7 @@ fn follow(
     if known[first].is_some() {
         return;
     }
-    let mut place: HashMap<usize, usize> = HashMap::from([(first, 0)]);
+    let mut place: SortedMap<usize, usize> = SortedMap::from([(first, 0)]);
     let mut open = vec![Open { piece: first, callees: callees(first), next: 0, below: 0 }];
     while let Some(top) = open.last_mut() {
         let callee = top.callees.get(top.next).copied();

@@ -8,8 +8,8 @@ use crate::cubin::lines::{self, LineInfo, NAMES, Placement, SourceFile, SourcePl
 use crate::cubin::{Cubin, ElfKind};
 use crate::diag::Diagnostic;
 use crate::ptx::ast::{DebugSection, Location, Module, Statement};
+use crate::sorted::SortedMap;
 use crate::tables::elf::ElfTarget;
-use std::collections::HashMap;
 
 /// The error if line tables are requested for several texts in one cubin.
 pub const OF_SEVERAL: &str = "No line tables are written for several inputs";
@@ -51,12 +51,12 @@ pub fn of(module: &Module, text: &str) -> LineInfo {
         let row = SourceFile { name, time: file.timestamp.unwrap_or(0), size: file.size.unwrap_or(0) };
         info.files.entry(file.index).or_insert(row);
     }
-    let mut labels = HashMap::new();
+    let mut labels = SortedMap::new();
     for section in module.debug_sections.iter().filter(|s| s.name == NAMES) {
         labels.entry(NAMES.to_string()).or_insert(info.names.len() as i64);
         data(section, &mut info.names, &mut labels);
     }
-    let mut last = HashMap::new();
+    let mut last = SortedMap::new();
     for function in module.functions.values() {
         let mut now = None;
         for statement in function.body.iter().flatten() {
@@ -78,8 +78,8 @@ pub fn of(module: &Module, text: &str) -> LineInfo {
 fn place(
     at: &Location,
     info: &mut LineInfo,
-    last: &mut HashMap<(u32, u32, u32), usize>,
-    labels: &HashMap<String, i64>,
+    last: &mut SortedMap<(u32, u32, u32), usize>,
+    labels: &SortedMap<String, i64>,
 ) -> usize {
     let call = at.inlined.as_ref().and_then(|inlined| {
         let caller = *last.get(&(inlined.file, inlined.line, inlined.column))?;
@@ -94,7 +94,7 @@ fn place(
 
 /// Appends the data lines of a section and records its labels. Items that are not numbers are
 /// skipped: they would be addresses.
-fn data(section: &DebugSection, bytes: &mut Vec<u8>, labels: &mut HashMap<String, i64>) {
+fn data(section: &DebugSection, bytes: &mut Vec<u8>, labels: &mut SortedMap<String, i64>) {
     for line in &section.lines {
         let mut rest = line.split_once("//").map_or(line.as_str(), |(code, _)| code).trim();
         if let Some((label, tail)) = rest.split_once(':') {

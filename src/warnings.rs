@@ -7,8 +7,8 @@ use crate::diag::Diagnostic;
 use crate::lower::LoweredModule;
 use crate::ptx::ast::{Function, Module, Statement};
 use crate::ptx::pragma_name;
+use crate::sorted::SortedMap;
 use crate::tables::Target;
-use std::collections::HashMap;
 
 /// All warnings, in order.
 pub fn remarks(module: &Module, lowered: &LoweredModule, target: &Target) -> Vec<Diagnostic> {
@@ -18,7 +18,7 @@ pub fn remarks(module: &Module, lowered: &LoweredModule, target: &Target) -> Vec
         let what = ".loc directive without .file directive is found";
         texts.push(format!("{what}, line information in generated binary may not be complete"));
     }
-    let by_name: HashMap<&str, &Function> = module.functions.values().map(|f| (f.name.as_str(), f)).collect();
+    let by_name: SortedMap<&str, &Function> = module.functions.values().map(|f| (f.name.as_str(), f)).collect();
     let named = |name: &str| by_name.get(name).copied();
     let entries: Vec<_> = lowered.functions.iter().rev().collect();
     for entry in entries.iter().filter_map(|entry| named(entry.function.name())) {

@@ -28,7 +28,7 @@ pub struct Column {
     /// Position relative to the other columns of the class, in registers.
     pub slot: i32,
     /// The registers.
-    pub members: SmallVec<[VReg; 1]>,
+    pub members: SmallVec<[VReg; 4]>,
     /// Union of the live ranges of the members, sorted and disjoint.
     pub ranges: RangeList,
 }

@@ -20,7 +20,7 @@ pub struct Loop {
     /// The block through which every path enters the loop.
     pub header: Block,
     /// Blocks of the loop that branch back to the header.
-    pub latches: SmallVec<[Block; 2]>,
+    pub latches: SmallVec<[Block; 4]>,
     /// The innermost loop around it.
     pub parent: Option<LoopId>,
     /// Nesting depth; 1 for an outermost loop.
@@ -42,7 +42,7 @@ impl Loops {
         // In reverse postorder, inner headers come after outer ones.
         for header in cfg.rpo.iter().rev().copied() {
             let back = |b: &Block| dominators.dominates(header, *b);
-            let latches: SmallVec<[Block; 2]> = cfg.preds[header].iter().copied().filter(back).collect();
+            let latches: SmallVec<[Block; 4]> = cfg.preds[header].iter().copied().filter(back).collect();
             if !latches.is_empty() {
                 loops.discover(cfg, header, latches);
             }
@@ -55,7 +55,7 @@ impl Loops {
     }
 
     /// Assigns the blocks of one loop.
-    fn discover(&mut self, cfg: &Cfg, header: Block, latches: SmallVec<[Block; 2]>) {
+    fn discover(&mut self, cfg: &Cfg, header: Block, latches: SmallVec<[Block; 4]>) {
         let id = self.all.push(Loop { header, latches: latches.clone(), parent: None, depth: 0 });
         self.innermost[header].get_or_insert(id);
         let mut work: Vec<Block> = latches.into_vec();

@@ -56,7 +56,7 @@ struct Slice<'a> {
 }
 
 /// The registers that an instruction reads, where its result may be known.
-fn sources(function: &Function, inst: InstId) -> SmallVec<[VReg; 6]> {
+fn sources(function: &Function, inst: InstId) -> SmallVec<[VReg; 8]> {
     let mut read = SmallVec::new();
     if is_followed(function[inst].op) {
         function.for_each_use(inst, |reg| read.push(reg));

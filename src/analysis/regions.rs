@@ -178,7 +178,7 @@ fn is_closed(function: &Function, way: &[Block], varies: impl Fn(VReg) -> bool) 
         return true;
     }
     let insts = || way.iter().flat_map(|block| &function[*block]);
-    let mut within: SmallVec<[VReg; 32]> = SmallVec::new();
+    let mut within: SmallVec<[VReg; 16]> = SmallVec::new();
     insts().for_each(|inst| function.for_each_def(*inst, |reg| within.push(reg)));
     insts().all(|inst| {
         let mut closed = !function[*inst].op.has(Prop::LoadsConstant);
@@ -219,13 +219,13 @@ fn is_uniform(function: &Function, reg: VReg) -> bool {
 /// Which registers live at the starts of blocks, and where they are defined.
 pub struct Lives {
     liveness: Liveness,
-    homes: ListTable<VReg, SmallVec<[Block; 2]>>,
+    homes: ListTable<VReg, SmallVec<[Block; 4]>>,
 }
 
 impl Lives {
     /// Of a function.
     pub fn new(function: &Function, cfg: &Cfg) -> Lives {
-        let mut homes: ListTable<VReg, SmallVec<[Block; 2]>> = ListTable::new(function.regs().len());
+        let mut homes: ListTable<VReg, SmallVec<[Block; 4]>> = ListTable::new(function.regs().len());
         for block in &cfg.rpo {
             for inst in &function[*block] {
                 function.for_each_def(*inst, |reg| {

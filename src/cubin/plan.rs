@@ -59,7 +59,9 @@ pub fn sections<'a>(cubin: &'a Cubin, target: &'static ElfTarget) -> Result<Vec<
     add_relocs(&mut drafts, cubin, target);
     let order = &cubin.kept.order.sections;
     let order: SortedMap<&str, usize> = order.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
-    crate::sorted::by_key(&mut drafts, |(key, draft)| (order.get(draft.name.as_str()).map_or(usize::MAX, |i| *i), *key));
+    crate::sorted::by_key(&mut drafts, |(key, draft)| {
+        (order.get(draft.name.as_str()).map_or(usize::MAX, |i| *i), *key)
+    });
     Ok(drafts.into_iter().map(|(_, draft)| draft).collect())
 }
 

@@ -12,7 +12,6 @@ use crate::sorted::SortedMap;
 use crate::tables::choices::SYSTEM;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::targets::TARGETS;
-use std::collections::HashMap;
 
 /// SHT_NOBITS.
 const NO_BYTES: u32 = 8;
@@ -56,7 +55,7 @@ const LEAST_END: u64 = 16;
 /// entry. An array that the launch sizes has one address, behind the longest static part of the
 /// entries that use it; their static parts are as long as that. Returns what the code adds to the
 /// base of user data.
-fn place_shared(cubin: &mut Cubin, module: &Module, facts: &Facts) -> HashMap<String, u64> {
+fn place_shared(cubin: &mut Cubin, module: &Module, facts: &Facts) -> SortedMap<String, u64> {
     let base = shared_base(cubin.sm);
     let is_loose = |symbol: &KeptSymbol| symbol.section == SymbolHome::Section(LOOSE_SHARED.to_string());
     let is_shared = |symbol: &KeptSymbol| symbol.other & OTHER_SHARED != 0 && symbol.info & 0xf == STT_CUDA_OBJECT;
@@ -91,7 +90,7 @@ fn place_shared(cubin: &mut Cubin, module: &Module, facts: &Facts) -> HashMap<St
             function.shared = Some(Shared { size: end, align: align.max(1) });
         }
     }
-    let mut known: HashMap<String, u64> = HashMap::new();
+    let mut known: SortedMap<String, u64> = SortedMap::new();
     let done =
         |symbol: &&KeptSymbol| symbol.info & 0xf == STT_OBJECT && matches!(symbol.section, SymbolHome::Section(_));
     known.extend(symbols.iter().filter(done).map(|symbol| (symbol.name.clone(), symbol.value - base)));
@@ -109,7 +108,7 @@ fn place_shared(cubin: &mut Cubin, module: &Module, facts: &Facts) -> HashMap<St
 /// symbol has them: an executable needs no unique ones.
 fn name_plainly(symbols: &mut [KeptSymbol]) {
     let plain = |name: &str| Some(name.strip_prefix("$__")?.rsplit_once("__")?.0.to_string());
-    let mut taken: HashMap<String, usize> = HashMap::new();
+    let mut taken: SortedMap<String, usize> = SortedMap::new();
     for symbol in symbols.iter() {
         *taken.entry(plain(&symbol.name).unwrap_or_else(|| symbol.name.clone())).or_default() += 1;
     }
@@ -132,7 +131,7 @@ fn launch_arrays(module: &Module) -> Vec<(String, u64)> {
 }
 
 /// Puts the branch tables of all functions into bank 2 of every kernel.
-fn place_tables(cubin: &mut Cubin, known: &mut HashMap<String, u64>) {
+fn place_tables(cubin: &mut Cubin, known: &mut SortedMap<String, u64>) {
     let mut bytes = Vec::new();
     for function in &mut cubin.functions {
         let Some(own) = function.constant2.take() else { continue };
@@ -149,7 +148,7 @@ fn place_tables(cubin: &mut Cubin, known: &mut HashMap<String, u64>) {
 }
 
 /// Fills in what is known; returns the relocations for the loader.
-fn settle(bytes: &mut [u8], relocs: Vec<Reloc>, known: &HashMap<String, u64>, layout: Layout) -> Vec<Reloc> {
+fn settle(bytes: &mut [u8], relocs: Vec<Reloc>, known: &SortedMap<String, u64>, layout: Layout) -> Vec<Reloc> {
     let mut left = Vec::new();
     for mut reloc in relocs {
         let Some(row) = RelocRow::of(reloc.kind) else { continue };
@@ -182,7 +181,7 @@ fn plain(row: &RelocRow, roles: &[RelocRole], layout: Layout) -> u32 {
 
 /// As [`settle`], for initial values: an address in the constant bank is an offset in it, unless it
 /// is a generic one.
-fn settle_image(image: &mut Image, known: &HashMap<String, u64>, layout: Layout) {
+fn settle_image(image: &mut Image, known: &SortedMap<String, u64>, layout: Layout) {
     image.bytes.resize(image.bytes.len().max(image.size as usize), 0);
     let generic = |reloc: &Reloc| RelocRow::of(reloc.kind).is_some_and(RelocRow::generic);
     let (generic, rest): (Vec<Reloc>, Vec<Reloc>) = std::mem::take(&mut image.relocs).into_iter().partition(generic);

@@ -17,7 +17,7 @@ use crate::lower::{LoweredFunction, LoweredModule};
 use crate::pipeline::emit::Code;
 use crate::pipeline::values::Value;
 use crate::ptx::ast::{Module, SymbolId};
-use std::collections::HashMap;
+use crate::sorted::SortedMap;
 
 /// The error if code is to be optimised too.
 pub const OPTIMISED: &str = "Optimized debugging not supported";
@@ -34,16 +34,16 @@ const STRINGS: &str = ".debug_str";
 /// What the finished functions tell a debugger, by their names.
 #[derive(Default)]
 pub struct Facts {
-    functions: HashMap<String, FunctionFacts>,
+    functions: SortedMap<String, FunctionFacts>,
     /// Addresses of the shared arrays whose size the launch gives.
-    arrays: HashMap<String, u64>,
+    arrays: SortedMap<String, u64>,
 }
 
 #[derive(Default)]
 struct FunctionFacts {
     values: Vec<Value>,
     stack: Vec<(u64, u32)>,
-    places: HashMap<SymbolId, u64>,
+    places: SortedMap<SymbolId, u64>,
     frame_bytes: u32,
     /// Stack bytes with those of the functions that it calls.
     depth: u32,
@@ -53,7 +53,7 @@ struct FunctionFacts {
 
 impl Facts {
     /// The facts of a module's functions and of their code.
-    pub fn new(lowered: &LoweredModule, codes: &[Code], devices: &[Code], depths: &HashMap<String, u32>) -> Facts {
+    pub fn new(lowered: &LoweredModule, codes: &[Code], devices: &[Code], depths: &SortedMap<String, u32>) -> Facts {
         let all = lowered.functions.iter().zip(codes).chain(lowered.devices.iter().zip(devices));
         let one = |(lowered, code): (&LoweredFunction, &Code)| {
             let name = lowered.function.name().to_string();
@@ -68,7 +68,7 @@ impl Facts {
             };
             (name, facts)
         };
-        Facts { functions: all.map(one).collect(), arrays: HashMap::new() }
+        Facts { functions: all.map(one).collect(), arrays: SortedMap::new() }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::Facts;
 use crate::cubin::{Cubin, Function, Space as Home};
 use crate::ptx::ast::{self, Module, Statement, SymbolId, SymbolKind};
+use crate::sorted::SortedMap;
 use crate::tables::ptx::Space;
-use std::collections::HashMap;
 
 /// The meaning of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +34,14 @@ pub struct Places<'a> {
     cubin: &'a Cubin,
     module: &'a Module,
     facts: &'a Facts,
-    labels: HashMap<&'a str, (&'a str, u64)>,
-    symbols: HashMap<&'a str, SymbolId>,
+    labels: SortedMap<&'a str, (&'a str, u64)>,
+    symbols: SortedMap<&'a str, SymbolId>,
 }
 
 impl<'a> Places<'a> {
     /// The names of a module that this file was made of.
     pub fn new(cubin: &'a Cubin, module: &'a Module, facts: &'a Facts) -> Places<'a> {
-        let mut labels = HashMap::new();
+        let mut labels = SortedMap::new();
         for source in module.functions.values() {
             if let Some(function) = cubin.function(&source.name) {
                 labels_of(source, function, &mut labels);
@@ -103,8 +103,8 @@ impl<'a> Places<'a> {
 
 /// The labels of a function with their offsets: that of the first instruction behind them that has
 /// code, or the end of the section.
-fn labels_of<'a>(source: &'a ast::Function, function: &'a Function, labels: &mut HashMap<&'a str, (&'a str, u64)>) {
-    let mut first: HashMap<u32, u64> = HashMap::new();
+fn labels_of<'a>(source: &'a ast::Function, function: &'a Function, labels: &mut SortedMap<&'a str, (&'a str, u64)>) {
+    let mut first: SortedMap<u32, u64> = SortedMap::new();
     for (word, line) in function.lines.iter().enumerate() {
         first.entry(*line).or_insert(word as u64 * 16);
     }

@@ -4,7 +4,7 @@
 use super::places::{Place, Places};
 use crate::cubin::{Image, Reloc};
 use crate::ptx::ast::{DebugSection, Module};
-use std::collections::HashMap;
+use crate::sorted::SortedMap;
 
 /// R_CUDA_64, R_CUDA_32 and R_CUDA_G64.
 const ADDRESS: u32 = 2;
@@ -21,7 +21,7 @@ pub struct Text {
     /// Zero where a name stands.
     pub bytes: Vec<u8>,
     names: Vec<Name>,
-    labels: HashMap<String, u64>,
+    labels: SortedMap<String, u64>,
 }
 
 /// A name, or a difference of two, in the data.
@@ -39,7 +39,7 @@ pub fn read(module: &Module) -> Vec<Text> {
     for section in module.debug_sections.iter().filter(|section| section.name.starts_with('.')) {
         let at = texts.iter().position(|text| text.name == section.name).unwrap_or_else(|| {
             let name = section.name.clone();
-            texts.push(Text { name, bytes: Vec::new(), names: Vec::new(), labels: HashMap::new() });
+            texts.push(Text { name, bytes: Vec::new(), names: Vec::new(), labels: SortedMap::new() });
             texts.len() - 1
         });
         add(section, &mut texts[at]);

@@ -6,10 +6,9 @@ use super::compiled::{Compiled, Settings, compiled};
 use super::{require, slow_path};
 use crate::lower::LoweredModule;
 use crate::pipeline::emit::{Code, Place};
-use crate::sorted::SortedMap;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::elf::RelocRole;
 use crate::tables::helpers::Helper;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Adds the helpers that the code of a module calls to the device functions, and to the entries
@@ -58,7 +57,7 @@ struct Adding {
     /// Indices, among the device functions, of added helpers.
     places: SortedMap<String, usize>,
     /// Names of the functions of the module itself.
-    own: HashSet<String>,
+    own: SortedSet<String>,
     settings: Settings,
 }
 
@@ -122,7 +121,7 @@ pub fn slow_paths(code: &Code, settings: Settings) -> Result<Vec<Arc<Compiled>>,
 /// Functions that a piece of code calls by name, once each.
 fn called(code: &Code) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let mut known = HashSet::new();
+    let mut known = SortedSet::new();
     for fixup in &code.fixups {
         let name = match &fixup.place {
             Place::Function(name) | Place::Linked { role: RelocRole::Call, name, .. } => name,

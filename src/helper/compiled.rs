@@ -6,14 +6,14 @@ use crate::lower::{self, LoweredFunction, ObjectFacts};
 use crate::pass::{self, PassControl};
 use crate::pipeline::emit;
 use crate::ptx;
+use crate::sorted::SortedMap;
 use crate::tables::Target;
 use crate::tables::helpers::Helper;
 use crate::tables::ptx::VERSIONS;
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// What the code of a helper depends on, besides its body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Settings {
     /// Name of the target.
     pub target: &'static str,
@@ -41,7 +41,7 @@ pub struct Compiled {
 
 type Outcome = Result<Arc<Compiled>, String>;
 type Cell = Arc<OnceLock<Outcome>>;
-static KEPT: LazyLock<Mutex<HashMap<(u16, Settings), Cell>>> = LazyLock::new(Mutex::default);
+static KEPT: LazyLock<Mutex<SortedMap<(u16, Settings), Cell>>> = LazyLock::new(Mutex::default);
 
 /// A PTX text that defines the helper as a weak function.
 pub fn source(helper: &Helper, target: &str) -> String {

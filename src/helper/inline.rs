@@ -9,10 +9,10 @@
 use super::compiled::head;
 use crate::diag::Diagnostic;
 use crate::ptx::{self, ast::*};
+use crate::sorted::SortedMap;
 use crate::tables::helpers::{Helper, Slot, Tier};
 use crate::tables::{Target, ptx::Op};
 use cranelift_entity::EntityRef;
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 const MISMATCH: &str = "Arguments mismatch for instruction 'call'";
@@ -80,7 +80,7 @@ fn text(helper: &Helper, target: &str, guard: Option<bool>) -> String {
 }
 
 type Key = (u16, String, Option<bool>);
-static KEPT: LazyLock<Mutex<HashMap<Key, Arc<Module>>>> = LazyLock::new(Mutex::default);
+static KEPT: LazyLock<Mutex<SortedMap<Key, Arc<Module>>>> = LazyLock::new(Mutex::default);
 
 /// A parsed template, cached on first use.
 fn parsed(helper: &Helper, target: &str, guard: Option<bool>) -> Result<Arc<Module>, String> {
@@ -113,8 +113,8 @@ fn one(
         Some(OperandKind::List(list)) => list.as_slice(),
         _ => &[],
     };
-    let mut given: HashMap<String, OperandKind> = HashMap::new();
-    let mut symbols: HashMap<SymbolId, SymbolId> = HashMap::new();
+    let mut given: SortedMap<String, OperandKind> = SortedMap::new();
+    let mut symbols: SortedMap<SymbolId, SymbolId> = SortedMap::new();
     let declared = &module.functions[declared];
     for (slots, own, stated, operands) in
         [(&function.results, "out_", &declared.results, list(0)), (&function.params, "in_", &declared.params, list(2))]
@@ -168,9 +168,9 @@ fn size_of(module: &Module, symbol: SymbolId) -> Option<u64> {
 
 /// Maps the names of a template to those of its caller.
 struct Copy<'a> {
-    registers: HashMap<RegId, OperandKind>,
+    registers: SortedMap<RegId, OperandKind>,
     labels: Vec<LabelId>,
-    symbols: HashMap<SymbolId, SymbolId>,
+    symbols: SortedMap<SymbolId, SymbolId>,
     call: &'a Instruction,
 }
 
@@ -178,8 +178,8 @@ impl<'a> Copy<'a> {
     fn new(
         caller: &mut Function,
         template: &Function,
-        mut given: HashMap<String, OperandKind>,
-        symbols: HashMap<SymbolId, SymbolId>,
+        mut given: SortedMap<String, OperandKind>,
+        symbols: SortedMap<SymbolId, SymbolId>,
         call: &'a Instruction,
     ) -> Copy<'a> {
         let plain =
@@ -187,7 +187,7 @@ impl<'a> Copy<'a> {
         if let Some(guard) = call.guard {
             given.insert("in_guard".into(), plain(guard.register));
         }
-        let mut registers = HashMap::new();
+        let mut registers = SortedMap::new();
         for (id, register) in template.registers.iter() {
             let kind = match given.get(&register.name) {
                 Some(OperandKind::Sink) | None => plain(caller.registers.push(register.clone())),

@@ -23,7 +23,6 @@ use crate::tables::registers::{Callee, first_kept};
 use crate::tables::{Feature, GenerationInfo, Op, Role, Target};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Why an instruction cannot be lowered.
 pub(crate) enum Refusal {
@@ -53,7 +52,7 @@ pub(super) struct Builder<'a> {
     /// Offsets of the function's parameters and variables.
     pub layout: FunctionLayout,
     /// Where parameter variables outside constant banks live.
-    pub homes: HashMap<ast::SymbolId, Home>,
+    pub homes: SortedMap<ast::SymbolId, Home>,
     /// The target.
     pub target: &'static Target,
     /// Facts about the target's generation.
@@ -300,8 +299,8 @@ fn homes_for(
     module: &ast::Module,
     source: &ast::Function,
     layout: &FunctionLayout,
-) -> HashMap<ast::SymbolId, Home> {
-    let mut homes = HashMap::new();
+) -> SortedMap<ast::SymbolId, Home> {
+    let mut homes = SortedMap::new();
     for (id, size) in crate::lower::module::layout::own_params(module, source) {
         let home = match layout.places.get(&id) {
             Some(at) => Home::Frame(*at),

@@ -8,16 +8,16 @@ use super::builder::{Builder, Lowered, Refusal};
 use crate::ori::mods::*;
 use crate::ori::{Block, Operand, Symbol};
 use crate::ptx::ast::{self, LabelId, OperandKind, Statement};
+use crate::sorted::SortedSet;
 use crate::tables::ptx::{BarrierOp, Op as PtxOp, ScalarType};
 use crate::tables::{Feature, Op, Role};
 use cranelift_entity::SecondaryMap;
-use std::collections::HashSet;
 
 /// The block of each label, and the labels that are followed only by a return.
 #[derive(Default)]
 pub(super) struct Labels {
     blocks: SecondaryMap<LabelId, Option<Block>>,
-    returns: HashSet<LabelId>,
+    returns: SortedSet<LabelId>,
     /// The block of the label before, if nothing stands between.
     open: Option<Block>,
 }

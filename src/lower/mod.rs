@@ -47,6 +47,7 @@ use crate::cubin::model::{Binding, CallRow, Image, Launch, Param, Shared, Variab
 use crate::diag::{Diagnostic, Pos};
 use crate::ori::{BankConstants, Function, Operand};
 use crate::ptx::ast::{self, FunctionId, Module, Statement};
+use crate::sorted::SortedMap;
 use crate::tables::choices;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole};
 use crate::tables::ptx::{Limit, Op, ScalarType};
@@ -60,7 +61,6 @@ pub(crate) use module::layout::is_shared;
 use module::layout::{FunctionLayout, ModuleLayout, fixed_places};
 pub use module::relocs::branch_tables;
 use operand::{Class, class_of};
-use std::collections::HashMap;
 
 /// A module in Ori, with its data.
 #[derive(Clone)]
@@ -155,7 +155,7 @@ pub struct LoweredFunction {
     /// [`LoweredModule::devices`].
     pub pieces: Vec<usize>,
     /// With debug information: offsets of parameters in bank 0, and of variables in the frame.
-    pub places: HashMap<ast::SymbolId, u64>,
+    pub places: SortedMap<ast::SymbolId, u64>,
 }
 
 /// Lowers a module for a target. In a relocatable object every function has its own section.
@@ -211,7 +211,7 @@ fn lower_all(
     }
     let elf = ElfTarget::of_sm(target.sm).map_or(Layout::default(), |elf| elf.layout);
     let layout = ModuleLayout::new(module, &calls, (object, elf), &mut diagnostics);
-    let (devices_made, places) = (Vec::new(), HashMap::new());
+    let (devices_made, places) = (Vec::new(), SortedMap::new());
     let mut lowering =
         Lowering { module, calls: &calls, target, info, layout, diagnostics, devices: devices_made, places };
     let mut functions: Vec<LoweredFunction> = module
@@ -289,7 +289,7 @@ struct Lowering<'a> {
     diagnostics: Vec<Diagnostic>,
     devices: Vec<LoweredFunction>,
     /// Index of each instance in the list of devices.
-    places: HashMap<Instance, usize>,
+    places: SortedMap<Instance, usize>,
 }
 
 /// Functions of a module from which on it counts what each leaves empty: all are lowered before the
@@ -431,7 +431,7 @@ impl Lowering<'_> {
             branch_bank: builder.branch_bank,
             bank2: builder.globals.bank2,
             pieces: Vec::new(),
-            places: if debug { fixed_places(places.places, places.aligned) } else { HashMap::new() },
+            places: if debug { fixed_places(places.places, places.aligned) } else { SortedMap::new() },
         }
     }
 }

@@ -15,10 +15,10 @@ use crate::ori::build::int::LUT_OR;
 use crate::ori::mods::*;
 use crate::ori::{File, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind, RegId, Statement, SymbolId};
+use crate::sorted::SortedMap;
 use crate::tables::elf::RelocRole;
 use crate::tables::ptx::{Op as PtxOp, Role as PtxRole, ScalarType, Space};
 use crate::tables::{Feature, Op, Role};
-use std::collections::HashMap;
 
 /// Uniform registers of handles that are parameters, as many pairs as there are in them, and of any
 /// other handle.
@@ -52,7 +52,7 @@ const LUT_FIRST_INSIDE: u8 = 0xe2;
 pub struct Handles {
     /// Registers that are written once, by a load of a parameter: the operand of that load. `None`
     /// before something asks.
-    loads: Option<HashMap<RegId, ast::Operand>>,
+    loads: Option<SortedMap<RegId, ast::Operand>>,
     /// Uniform registers by the offsets of a texture and of a sampler in the bank.
     kept: Vec<((i64, Option<i64>), Operand)>,
     /// Whether the function calls others, which do not keep uniform registers.
@@ -400,9 +400,9 @@ fn instructions(body: &[Statement]) -> impl Iterator<Item = &ast::Instruction> {
 }
 
 /// The registers that are written once, by a load of a parameter of 64 bits, and the place loaded.
-fn loads(body: &[Statement]) -> HashMap<RegId, ast::Operand> {
-    let mut writes: HashMap<RegId, u32> = HashMap::new();
-    let mut found = HashMap::new();
+fn loads(body: &[Statement]) -> SortedMap<RegId, ast::Operand> {
+    let mut writes: SortedMap<RegId, u32> = SortedMap::new();
+    let mut found = SortedMap::new();
     for inst in instructions(body) {
         let whole = inst.op == PtxOp::Call;
         let args = inst.row.form().args;

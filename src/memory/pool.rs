@@ -248,7 +248,7 @@ impl Pool {
         }
         // SAFETY: all of them have just been written, and nothing else refers to them.
         let all = unsafe { std::slice::from_raw_parts_mut(tallies, self.count.get()) };
-        crate::sorted::by_key(&mut all, |tally| tally.chunk);
+        all.sort_unstable_by_key(|tally| tally.chunk);
         self.count_free(all);
         self.unlink(all);
         for Tally { chunk, .. } in all.iter().filter(|tally| tally.free == CHUNK - HEAD) {

@@ -190,7 +190,7 @@ fn key(function: &Function, same: &Same, inst: InstId) -> Option<u64> {
         return None;
     }
     let mut steady = true;
-    let mut numbers: SmallVec<[u64; 8]> = SmallVec::new();
+    let mut numbers: SmallVec<[u64; 6]> = SmallVec::new();
     let descriptor = data.op.role_index(Role::Desc);
     for (i, operand) in function.args(inst).iter().enumerate() {
         // The descriptor of memory is in one place throughout.

@@ -16,7 +16,7 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
 
 /// Neighbours of a block.
-pub type Edges = SmallVec<[Block; 2]>;
+pub type Edges = SmallVec<[Block; 4]>;
 
 /// Edges and orders of a function.
 #[derive(Clone, PartialEq, Eq)]
@@ -301,7 +301,7 @@ pub fn cycles_among(cfg: &Cfg, blocks: &[Block]) -> Cycles {
     if !order.iter().any(back) {
         return found;
     }
-    let succs = |at: usize| cfg.succs[order[at]].iter().filter_map(|s| place(*s)).collect::<SmallVec<[usize; 2]>>();
+    let succs = |at: usize| cfg.succs[order[at]].iter().filter_map(|s| place(*s)).collect::<SmallVec<[usize; 4]>>();
     let mut tarjan = Tarjan {
         succs: (0..order.len()).map(succs).collect(),
         index: vec![usize::MAX; order.len()],
@@ -328,7 +328,7 @@ pub fn cycles_among(cfg: &Cfg, blocks: &[Block]) -> Cycles {
 
 /// State of the algorithm, over indices in a list of blocks.
 struct Tarjan {
-    succs: Vec<SmallVec<[usize; 2]>>,
+    succs: Vec<SmallVec<[usize; 4]>>,
     index: Vec<usize>,
     low: Vec<usize>,
     on_stack: Vec<bool>,

@@ -86,7 +86,7 @@ fn place_phis(
     let defs = Lists::new(function.regs().len(), defs.iter().map(|(reg, block)| (reg.index(), *block)));
     let mut phis: SecondaryMap<Block, Vec<(VReg, InstId)>> = table(function.block_limit());
     let mut done: SecondaryMap<Block, Option<VReg>> = table(function.block_limit());
-    let mut work: SmallVec<[Block; 8]> = SmallVec::new();
+    let mut work: SmallVec<[Block; 4]> = SmallVec::new();
     let regs: Vec<VReg> = function.regs().keys().filter(|r| !fixed[r.index()]).collect();
     for reg in regs {
         work.extend_from_slice(defs.of(reg.index()));
@@ -136,7 +136,7 @@ fn frontiers(cfg: &Cfg, dominators: &Dominators) -> SecondaryMap<Block, Vec<Bloc
 
 struct Renamer {
     /// For each variable, the stack of its current values.
-    current: ListTable<VReg, SmallVec<[VReg; 2]>>,
+    current: ListTable<VReg, SmallVec<[VReg; 4]>>,
     undefined: HashMap<VReg, (VReg, InstId)>,
     phis: SecondaryMap<Block, Vec<(VReg, InstId)>>,
     children: SecondaryMap<Block, Vec<Block>>,

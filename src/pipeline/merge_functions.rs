@@ -8,9 +8,9 @@
 use super::emit::{Code, Fixup, Place, WORD};
 use crate::ori::{BankConstants, Kind};
 use crate::sass::{self, Arg, Ctrl, Inst, reuse};
+use crate::sorted::SortedMap;
 use crate::tables::elf::{Layout, RelocRole, RelocRow};
 use crate::tables::{Feature, Op, Role, Target};
-use std::collections::HashMap;
 
 /// Alignment of the end of the code, in bytes.
 const ALIGN: usize = 128;
@@ -60,7 +60,7 @@ pub fn object(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)])
         linked.bytes.extend(&code.bytes);
     }
     let Some((name, code)) = pieces.first() else { return Err("a section without a function".to_string()) };
-    let starts: HashMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
+    let starts: SortedMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
     let reloc = |at: u64, role: RelocRole, symbol: &str, addend: i64| {
         let row = RelocRow::for_role(role, layout).ok_or_else(|| format!("no relocation for {}", role.name()))?;
         Ok::<_, String>(Relocation { at, number: row.number, symbol: symbol.into(), addend })
@@ -145,7 +145,7 @@ pub fn link(target: &'static Target, layout: Layout, pieces: &[(&str, &Code)]) -
         linked.starts.push(at);
         at += code.bytes.len() as u64;
     }
-    let starts: HashMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
+    let starts: SortedMap<&str, u64> = pieces.iter().map(|p| p.0).zip(linked.starts.iter().copied()).collect();
     linked.constants.most = BankConstants::BYTES;
     linked.constants.start = pieces.iter().map(|(_, code)| code.constants.start).max().unwrap_or(0);
     for ((name, code), start) in pieces.iter().zip(&linked.starts) {

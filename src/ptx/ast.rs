@@ -375,7 +375,7 @@ pub struct Instruction {
     /// In source order. A `call` always has at least three: the results (a `List`, empty if none),
     /// the callee (`Symbol` or `Register`) and the arguments (a `List`); then the prototype or
     /// target list (`Symbol`), if any.
-    pub operands: SmallVec<[Operand; 3]>,
+    pub operands: SmallVec<[Operand; 4]>,
 }
 
 /// `@p` or `@!p`

@@ -32,7 +32,7 @@ pub struct Written<'a> {
     pub op: Op,
     /// Modifiers and types in source order.
     pub suffixes: SmallVec<[Suffix<'a>; 8]>,
-    pub operands: SmallVec<[Operand; 3]>,
+    pub operands: SmallVec<[Operand; 4]>,
 }
 
 /// What an instruction name resolves to.
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Everything up to the `;`; the bits of `labels` are operands that are labels.
-    fn operands(&mut self, op: Option<Op>, labels: u32) -> Parse<SmallVec<[Operand; 3]>> {
+    fn operands(&mut self, op: Option<Op>, labels: u32) -> Parse<SmallVec<[Operand; 4]>> {
         if self.text(self.peek()) == ";" {
             return Ok(SmallVec::new());
         }
@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `(results), callee, (arguments), prototype`: all but the callee are optional.
-    fn call_operands(&mut self) -> Parse<SmallVec<[Operand; 3]>> {
+    fn call_operands(&mut self) -> Parse<SmallVec<[Operand; 4]>> {
         let pos = self.pos();
         let mut operands = SmallVec::new();
         let list = |elements| Operand { pos, kind: OperandKind::List(elements) };

@@ -57,7 +57,7 @@ impl Operand {
 }
 
 /// The operands of an instruction that have reuse slots.
-pub fn operands(form: &Form, inst: &Inst) -> SmallVec<[Operand; SLOTS]> {
+pub fn operands(form: &Form, inst: &Inst) -> SmallVec<[Operand; 4]> {
     let roles = inst.op.info().roles;
     let fields = form.args.iter().filter(|field| field.reuse != u8::MAX && field.reuse >= FIRST_BIT);
     let found = fields.filter_map(|field| {
@@ -85,7 +85,7 @@ pub fn wanted(block: &[(&Form, Inst)]) -> Vec<u8> {
 }
 
 /// Whether the next use of an operand's cache entry reads the same registers, unchanged.
-fn is_read_again(block: &[(&Form, Inst)], all: &[SmallVec<[Operand; SLOTS]>], at: usize, operand: Operand) -> bool {
+fn is_read_again(block: &[(&Form, Inst)], all: &[SmallVec<[Operand; 4]>], at: usize, operand: Operand) -> bool {
     for next in at + 1..block.len().min(at + 1 + AHEAD) {
         let before = &block[next - 1].1;
         if !stays(before) || writes(before, operand) {

@@ -42,7 +42,7 @@ pub struct Before {
 /// The last writer of a register, and its readers since.
 #[derive(Default)]
 struct Uses {
-    writers: SmallVec<[u32; 2]>,
+    writers: SmallVec<[u32; 4]>,
     readers: SmallVec<[u32; 4]>,
 }
 
@@ -183,12 +183,12 @@ fn sinks(function: &Function, inst: InstId) -> bool {
 
 /// Registers that later copies move the results of each instruction to; nothing where there are
 /// no copies.
-fn partners(function: &Function, insts: &[InstId]) -> Vec<SmallVec<[VReg; 1]>> {
+fn partners(function: &Function, insts: &[InstId]) -> Vec<SmallVec<[VReg; 4]>> {
     if insts.iter().all(|inst| function[*inst].op != Op::COPY) {
         return Vec::new();
     }
     let mut copied: QuickMap<VReg, VReg> = QuickMap::default();
-    let mut partners: Vec<SmallVec<[VReg; 1]>> = insts.iter().map(|_| SmallVec::new()).collect();
+    let mut partners: Vec<SmallVec<[VReg; 4]>> = insts.iter().map(|_| SmallVec::new()).collect();
     for (at, inst) in insts.iter().enumerate().rev() {
         if function[*inst].op == Op::COPY {
             let (mut from, mut to) = (None, None);

@@ -189,7 +189,7 @@ fn next(
 /// Last writers of a register, and its readers since.
 #[derive(Default)]
 struct Uses {
-    writers: SmallVec<[(u32, usize); 2]>,
+    writers: SmallVec<[(u32, usize); 4]>,
     readers: SmallVec<[(u32, usize); 4]>,
 }
 

@@ -79,7 +79,7 @@ fn counted(function: &Function, reg: VReg) -> Option<usize> {
 
 /// Registers and memory that an instruction accesses.
 struct Touched {
-    reads: SmallVec<[VReg; 6]>,
+    reads: SmallVec<[VReg; 8]>,
     writes: SmallVec<[VReg; 4]>,
     /// How many registers it writes, and the registers whose last use it is.
     width: Counts,
@@ -201,7 +201,7 @@ impl Line {
                 t.past = CONSTANT_PAST;
             }
             if !copied.is_empty() {
-                let partners: SmallVec<[VReg; 2]> =
+                let partners: SmallVec<[VReg; 4]> =
                     t.writes.iter().filter_map(|reg| copied.get(reg)).copied().collect();
                 t.writes.extend(partners);
             }

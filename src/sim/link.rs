@@ -14,7 +14,6 @@ use crate::cubin::{Cubin, Function, Image, Reloc, Space};
 use crate::sorted::SortedMap;
 use crate::tables::elf::RelocRow;
 use crate::tables::images;
-use std::collections::HashMap;
 
 /// Address of the first instruction.
 pub const CODE_BASE: u64 = 0x7fc0 << 32;
@@ -80,12 +79,12 @@ pub struct Symbols<'a> {
     global_init: u64,
     /// Generic address of the copy of constant bank 3.
     constants: u64,
-    code: HashMap<&'a str, u64>,
+    code: SortedMap<&'a str, u64>,
 }
 
 impl<'a> Symbols<'a> {
     fn new(cubin: &'a Cubin, image: &CodeImage<'a>, [global, global_init, constants]: [u64; 3]) -> Symbols<'a> {
-        let mut code = HashMap::new();
+        let mut code = SortedMap::new();
         for (start, function) in &image.starts {
             let at = CODE_BASE + *start as u64;
             code.insert(function.name.as_str(), at);

@@ -26,7 +26,7 @@ type Encodes = fn(&Function, InstId) -> bool;
 pub struct Candidates {
     pub(super) set: RegSet,
     pub(super) definition: SecondaryMap<VReg, Option<(InstId, Block)>>,
-    readers: ListTable<VReg, SmallVec<[InstId; 2]>>,
+    readers: ListTable<VReg, SmallVec<[InstId; 4]>>,
     pub(super) encodes: Encodes,
     /// Instructions to be looked at again: they read what is in the set, and are not in it.
     work: Vec<InstId>,

@@ -239,10 +239,10 @@ pub(super) fn constant(
     inst: InstId,
     at: usize,
     files: &[File],
-) -> Option<(u64, SmallVec<[VReg; 2]>)> {
+) -> Option<(u64, SmallVec<[VReg; 4]>)> {
     let operand = function.args(inst)[at];
     let Kind::Vector(vector) = operand.kind() else { return None };
-    let regs: SmallVec<[VReg; 2]> = SmallVec::from_slice(function.vector_regs(vector));
+    let regs: SmallVec<[VReg; 4]> = SmallVec::from_slice(function.vector_regs(vector));
     let reads = function.direction(inst, at) == Direction::Use && regs.len() == 2;
     let plain = reads && regs.iter().all(|reg| files.contains(&function[*reg].file) && is_free(function, *reg));
     let word = |reg: VReg| {

@@ -21,7 +21,7 @@ type Group = SmallVec<[VReg; 4]>;
 #[derive(Clone, Default)]
 pub struct Taken {
     /// In a uniform register.
-    pub uniform: SmallVec<[VReg; 2]>,
+    pub uniform: SmallVec<[VReg; 4]>,
     /// Only in a general register.
     pub general: SmallVec<[VReg; 4]>,
 }
@@ -162,7 +162,7 @@ impl Candidates {
         if let Some(known) = self.stays[reg] {
             return known;
         }
-        let readers: SmallVec<[InstId; 8]> = SmallVec::from_slice(self.readers(reg));
+        let readers: SmallVec<[InstId; 16]> = SmallVec::from_slice(self.readers(reg));
         let stays =
             readers.into_iter().any(|reader| !self.has(function, reader) && !self.could_take(function, reader, reg));
         self.stays[reg] = Some(stays);

@@ -113,7 +113,7 @@ impl Twins {
         function: &Function,
         places: &Places,
         inst: InstId,
-        readers: &ListTable<VReg, smallvec::SmallVec<[InstId; 2]>>,
+        readers: &ListTable<VReg, smallvec::SmallVec<[InstId; 4]>>,
     ) -> Option<VReg> {
         let data = &function[inst];
         let (mut result, mut count) = (None, 0);

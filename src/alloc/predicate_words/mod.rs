@@ -252,7 +252,7 @@ fn rewrite(function: &mut Function, block: Block, (moved, shared): (&RegSet, &Sh
                 let line = function[inst].line;
                 out[tests..].iter().for_each(|test: &InstId| function[*test].line = line);
                 out.push(inst);
-                let mut made: SmallVec<[VReg; 2]> = SmallVec::new();
+                let mut made: SmallVec<[VReg; 4]> = SmallVec::new();
                 let moves = |reg: VReg| moved.contains(reg) || shared.bits.contains_key(&reg);
                 function.for_each_def(inst, |reg| made.extend(moves(reg).then_some(reg)));
                 for reg in made {

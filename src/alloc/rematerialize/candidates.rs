@@ -24,7 +24,7 @@ const ANCHORS: usize = 3;
 const LEAVES: usize = 4;
 
 /// Registers that a chain of instructions reads and does not compute.
-type Anchors = SmallVec<[VReg; ANCHORS]>;
+type Anchors = SmallVec<[VReg; 4]>;
 
 /// Readers of a candidate that one copy serves.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub struct Candidate {
     pub inst: InstId,
     pub home: Block,
     /// General registers that it defines.
-    pub regs: SmallVec<[VReg; 2]>,
+    pub regs: SmallVec<[VReg; 4]>,
     pub groups: SmallVec<[Group; 1]>,
     pub density: f64,
     pub chosen: bool,

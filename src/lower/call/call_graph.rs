@@ -5,10 +5,9 @@
 //! results. An alias counts as the function that it stands for.
 
 use crate::ptx::ast::{self, AddressBase, FunctionId, InitValue, OperandKind, Statement, SymbolId, SymbolKind};
-use crate::sorted::SortedSet;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::ptx::Op;
 use cranelift_entity::SecondaryMap;
-use std::collections::{HashMap, HashSet};
 
 /// What the body of one function names.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +48,7 @@ pub(crate) struct Calls {
     pub images_by_call: bool,
     /// The same of reads with gradients of volumes and cubes.
     pub volumes_by_call: bool,
-    aliases: HashMap<FunctionId, FunctionId>,
+    aliases: SortedMap<FunctionId, FunctionId>,
 }
 
 impl Calls {
@@ -63,7 +62,7 @@ impl Calls {
         }
         let mut pointers = SortedSet::new();
         for (id, function) in module.functions.iter() {
-            let (uses, called) = (Uses::default(), HashSet::new());
+            let (uses, called) = (Uses::default(), SortedSet::new());
             let mut scan = Scan { module, calls: &calls, uses, called, pointers: &mut pointers };
             for statement in function.body.iter().flatten() {
                 if let Statement::Instruction(inst) = statement {
@@ -131,7 +130,7 @@ impl Calls {
     /// search finds them.
     pub fn reachable(&self, module: &ast::Module, kernel: FunctionId) -> Vec<FunctionId> {
         let mut found: Vec<FunctionId> = Vec::new();
-        let mut known = HashSet::new();
+        let mut known = SortedSet::new();
         let mut next = 0;
         let mut from = Some(kernel);
         while let Some(id) = from {
@@ -154,7 +153,7 @@ struct Scan<'a> {
     calls: &'a Calls,
     uses: Uses,
     /// Functions that it calls directly.
-    called: HashSet<FunctionId>,
+    called: SortedSet<FunctionId>,
     pointers: &'a mut SortedSet<FunctionId>,
 }
 

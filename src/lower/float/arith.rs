@@ -15,7 +15,7 @@ use crate::tables::{Feature, Op, Role};
 use smallvec::SmallVec;
 
 /// Modifiers of a float instruction.
-type FloatMods = SmallVec<[M; 4]>;
+type FloatMods = SmallVec<[M; 6]>;
 
 const SIGN: u32 = 1 << 31;
 
@@ -156,7 +156,7 @@ impl Builder<'_> {
     pub fn mixed_precision(&mut self, inst: &ast::Instruction) -> Lowered {
         let (mods, narrow) = (float_mods(&inst.mods)?, inst.types[1]);
         let last = inst.operands.len() - 1;
-        let mut sources: SmallVec<[Operand; 3]> = SmallVec::new();
+        let mut sources: SmallVec<[Operand; 4]> = SmallVec::new();
         for operand in &inst.operands[1..last] {
             let half = self.source_reg(operand, narrow)?;
             sources.push(self.widened_half(half, narrow, false));
@@ -230,7 +230,7 @@ impl Builder<'_> {
     /// Both lanes of an operation on packed f32. What is the same in both is named once.
     fn singles_at_once(&mut self, op: PtxOp, mut mods: FloatMods, sources: &[[Operand; 2]]) -> [Operand; 2] {
         let d = self.f.new_vector(File::R, 2);
-        let mut args: SmallVec<[(Role, Operand); 4]> = SmallVec::new();
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
         args.push((Role::D, Operand::vector(d)));
         let roles = [(Role::A, PAIR_A_ONE), (Role::B, PAIR_B_ONE), (Role::C, PAIR_C_ONE)];
         for ((role, once), words) in roles.into_iter().zip(sources) {

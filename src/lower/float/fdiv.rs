@@ -15,7 +15,7 @@ use crate::tables::{Op, Role};
 use smallvec::SmallVec;
 
 /// Modifiers for the rounding of the result and for flushing subnormals.
-fn mods_of(mods: &Modifiers) -> SmallVec<[M; 2]> {
+fn mods_of(mods: &Modifiers) -> SmallVec<[M; 6]> {
     let rounding = match mods.rounding {
         Some(Rounding::Rm) => Some(RM),
         Some(Rounding::Rp) => Some(RP),

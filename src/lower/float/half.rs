@@ -53,7 +53,7 @@ impl Builder<'_> {
             PtxOp::Min | PtxOp::Max => return self.half_min_max(inst, mods),
             _ => {}
         }
-        let mut sources: SmallVec<[Operand; 3]> = SmallVec::new();
+        let mut sources: SmallVec<[Operand; 4]> = SmallVec::new();
         for operand in &inst.operands[1..] {
             sources.push(self.source_reg(operand, ty)?);
         }

@@ -20,7 +20,6 @@ use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::GenerationInfo;
 use crate::tables::elf::{ElfTarget, Layout, RelocRole, RelocRow};
 use crate::tables::ptx::{Limit, Space, TypeClass};
-use std::collections::{HashMap, HashSet};
 
 /// Section number of a variable that several objects may declare and none defines.
 const SHN_COMMON: u16 = 0xfff2;
@@ -50,19 +49,19 @@ pub(crate) struct ModuleLayout {
     pub constant3: Option<Image>,
     /// Constant bank 4: addresses that code reads.
     pub constant4: Option<Image>,
-    constants: HashMap<SymbolId, u64>,
-    slots: HashMap<SymbolId, u16>,
-    function_slots: HashMap<String, u64>,
+    constants: SortedMap<SymbolId, u64>,
+    slots: SortedMap<SymbolId, u16>,
+    function_slots: SortedMap<String, u64>,
     /// Whether this is a relocatable object: variables and functions have symbols, and a linker
     /// assigns their addresses.
     pub object: bool,
     /// Symbols of variables that are in no image: external, common or in shared memory.
     pub loose: Vec<KeptSymbol>,
-    loose_names: HashSet<String>,
+    loose_names: SortedSet<String>,
     /// Shared memory of an object: each entry's own variables; under `None`, the rest.
     pub shared: SortedMap<Option<FunctionId>, Shared>,
     /// Variables declared in function bodies, with their functions.
-    local: HashMap<SymbolId, FunctionId>,
+    local: SortedMap<SymbolId, FunctionId>,
     elf: Layout,
     /// Warnings about initial values.
     pub warnings: Vec<String>,
@@ -280,9 +279,9 @@ struct Filler<'a> {
     object: bool,
     elf: Layout,
     /// Offsets in bank 3.
-    constants: &'a HashMap<SymbolId, u64>,
+    constants: &'a SortedMap<SymbolId, u64>,
     /// Variables declared in function bodies.
-    local: &'a HashMap<SymbolId, FunctionId>,
+    local: &'a SortedMap<SymbolId, FunctionId>,
 }
 
 /// Bytes of an address.
@@ -387,7 +386,7 @@ pub(crate) struct FunctionLayout {
     /// Byte offsets: of an entry's parameters in bank 0; of `.shared` variables in the shared
     /// window, including its reserved part; of `.local` variables and of parameter variables in the
     /// frame, from the stack pointer.
-    pub places: HashMap<SymbolId, u64>,
+    pub places: SortedMap<SymbolId, u64>,
     /// Parameters of an entry, as the cubin lists them.
     pub params: Vec<Param>,
     /// Byte offset of the first parameter in bank 0, and bytes of all.
@@ -573,7 +572,7 @@ impl FunctionLayout {
 }
 
 /// The places that are fixed distances from the stack pointer or from a constant bank.
-pub(crate) fn fixed_places(mut all: HashMap<SymbolId, u64>, aligned: Option<Aligned>) -> HashMap<SymbolId, u64> {
+pub(crate) fn fixed_places(mut all: SortedMap<SymbolId, u64>, aligned: Option<Aligned>) -> SortedMap<SymbolId, u64> {
     let moving = aligned.map(|aligned| aligned.variables).unwrap_or_default();
     all.retain(|id, _| !moving.contains(id));
     all

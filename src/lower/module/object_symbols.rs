@@ -40,7 +40,7 @@ impl ObjectFacts {
         module: &ast::Module,
         functions: impl Iterator<Item = (String, Vec<String>)>,
     ) {
-        let declared: std::collections::HashSet<&str> = module.functions.values().map(|f| f.name.as_str()).collect();
+        let declared: crate::sorted::SortedSet<&str> = module.functions.values().map(|f| f.name.as_str()).collect();
         let rows = functions.flat_map(|(caller, named)| {
             let of_driver = named.into_iter().filter(|name| !declared.contains(name.as_str()));
             of_driver.map(move |callee| (caller.clone(), callee)).collect::<Vec<_>>()

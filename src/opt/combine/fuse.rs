@@ -63,7 +63,7 @@ pub fn is_plain_sum(function: &Function, inst: InstId) -> bool {
 }
 
 /// The registers that an IADD3 adds, with their signs, and the sum of all constants.
-pub fn terms(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(SmallVec<[Operand; 3]>, u32)> {
+pub fn terms(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(SmallVec<[Operand; 4]>, u32)> {
     let (mut terms, mut bias) = (SmallVec::new(), 0u32);
     for role in [Role::A, Role::B, Role::C] {
         let operand = function.arg(inst, role);
@@ -110,7 +110,7 @@ fn sum(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) -> b
             continue;
         };
         let Some((more, add)) = terms(function, def_use, inner).filter(|t| all_free(function, &t.0)) else { continue };
-        let mut all: SmallVec<[Operand; 6]> =
+        let mut all: SmallVec<[Operand; 8]> =
             outer.iter().copied().enumerate().filter(|o| o.0 != i).map(|o| o.1).collect();
         all.extend(more.iter().map(|o| if term.neg() { o.negated() } else { *o }));
         let add = if term.neg() { bias.wrapping_sub(add) } else { bias.wrapping_add(add) };
@@ -209,7 +209,7 @@ fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) ->
             continue;
         }
         let Some((more, table)) = self::inputs(function, inner).filter(|m| all_free(function, &m.0)) else { continue };
-        let mut leaves: SmallVec<[Operand; 6]> = SmallVec::new();
+        let mut leaves: SmallVec<[Operand; 8]> = SmallVec::new();
         let others = inputs.iter().enumerate().filter(|o| o.0 != i).map(|o| o.1);
         for leaf in others.chain(&more).filter(|o| **o != Operand::zero()) {
             if !leaves.contains(leaf) {
@@ -243,7 +243,7 @@ fn logic(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) ->
 /// Two shifts whose results share no bits, added or combined by a logical operation.
 fn funnel(function: &mut Function, def_use: &DefUse, inst: InstId) -> bool {
     let parts = [Role::A, Role::B, Role::C].each(|role| function.arg(inst, role));
-    let given: SmallVec<[Operand; 3]> = parts.into_iter().filter(|o| *o != Operand::zero()).collect();
+    let given: SmallVec<[Operand; 4]> = parts.into_iter().filter(|o| *o != Operand::zero()).collect();
     let [x, y] = given[..] else { return false };
     let joins = match (function[inst].op, inputs(function, inst)) {
         (Op::LOP3, Some((inputs, lut))) if function.arg(inst, Role::Pu).is_null() => {

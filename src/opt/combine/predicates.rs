@@ -146,7 +146,7 @@ fn put(function: &mut Function, def_use: &mut DefUse, inst: InstId, leaves: &[VR
     let lut = (0..8u64).fold(0, |lut, row| lut | (table >> (row >> unread) & 1) << row);
     let (before, old) = (DefUse::reads(function, inst), function[inst]);
     let lut = function.imm(lut);
-    let mut args: SmallVec<[(Role, Operand); 6]> = INPUTS.iter().map(|role| (*role, Operand::always())).collect();
+    let mut args: SmallVec<[(Role, Operand); 8]> = INPUTS.iter().map(|role| (*role, Operand::always())).collect();
     args.iter_mut().zip(leaves).for_each(|(arg, leaf)| arg.1 = Operand::reg(*leaf));
     let kept = [Role::Pu, Role::Lut2].each(|role| (role, function.arg(inst, role)));
     args.extend(kept);
@@ -189,7 +189,7 @@ fn compare(
         let Some(mods) = joint.mods(data.op, data.mods) else { continue };
         let input = Operand::reg(other);
         let input = if joint.other { input } else { input.inverted() };
-        let mut args: SmallVec<[(Role, Operand); 6]> = SmallVec::new();
+        let mut args: SmallVec<[(Role, Operand); 8]> = SmallVec::new();
         for role in [Role::A, Role::B, Role::Pq] {
             if data.op.role_index(role).is_some() {
                 args.push((role, function.arg(maker, role)));

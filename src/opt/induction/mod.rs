@@ -43,7 +43,7 @@ struct Pointer {
     init: Pair,
     step: Step,
     /// The instructions that advance it.
-    makers: SmallVec<[InstId; 2]>,
+    makers: SmallVec<[InstId; 4]>,
 }
 
 /// Runs the pass.
@@ -130,7 +130,7 @@ impl Facts {
         id: LoopId,
         maker: InstId,
         low: VReg,
-    ) -> Option<(Step, Pair, Pair, SmallVec<[InstId; 2]>)> {
+    ) -> Option<(Step, Pair, Pair, SmallVec<[InstId; 4]>)> {
         let data = &function[maker];
         let fixed = |operand: Operand| {
             let mut fixed = true;
@@ -267,7 +267,7 @@ impl Facts {
 }
 
 /// Makes the instructions that advance a pair as a pointer's.
-fn advance(function: &mut Function, model: &Pointer, now: Pair, next: Pair) -> SmallVec<[InstId; 2]> {
+fn advance(function: &mut Function, model: &Pointer, now: Pair, next: Pair) -> SmallVec<[InstId; 4]> {
     let carry = function.new_reg(File::P);
     let mut made = SmallVec::new();
     for (word, maker) in model.makers.iter().enumerate() {

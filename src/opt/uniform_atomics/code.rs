@@ -91,7 +91,7 @@ impl Code<'_> {
         let function = &*self.function;
         let defs = (0..function.args(inst).len()).filter(|at| function.direction(inst, *at) == Direction::Def);
         let old = |at: usize| if function.args(inst)[at].is_null() { Operand::NULL } else { undefined };
-        let olds: SmallVec<[Operand; 2]> = defs.map(old).collect();
+        let olds: SmallVec<[Operand; 4]> = defs.map(old).collect();
         self.function.set_olds(inst, &olds);
     }
 
@@ -100,8 +100,7 @@ impl Code<'_> {
     pub fn answer(&mut self, answer: VReg, (asked, leader): (Operand, Operand), (all, addend): (Operand, Operand)) {
         let told = self.word();
         let last = self.function.imm(LAST_LANE);
-        let args: SmallVec<[(Role, Operand); 4]> =
-            [(Role::D, told), (Role::A, asked), (Role::B, leader), (Role::C, last)].into();
+        let args = [(Role::D, told), (Role::A, asked), (Role::B, leader), (Role::C, last)];
         self.put(Op::SHFL, &args);
         self.last_mods(&[(Mod::Shfl, value::shfl::IDX)]);
         let (below, lower) = (self.special(sr::LTMASK), self.word());

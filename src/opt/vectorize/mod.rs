@@ -72,7 +72,7 @@ struct Key {
     op: Op,
     mods: Mods,
     /// Its operands but for the value and the offset.
-    operands: SmallVec<[Operand; 6]>,
+    operands: SmallVec<[Operand; 8]>,
 }
 
 /// A load or a store of a block.

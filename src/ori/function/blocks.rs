@@ -25,7 +25,7 @@ impl Function {
     /// Inserts new blocks into the layout, each directly before another one: pairs of (existing
     /// block, new block).
     pub fn place_before(&mut self, pairs: &[(Block, Block)]) {
-        let mut before: SecondaryMap<Block, SmallVec<[Block; 2]>> = SecondaryMap::new();
+        let mut before: SecondaryMap<Block, SmallVec<[Block; 4]>> = SecondaryMap::new();
         pairs.iter().for_each(|(next, new)| before[*next].push(*new));
         let old = std::mem::take(&mut self.layout);
         self.layout.reserve(old.len() + pairs.len());
@@ -70,7 +70,7 @@ impl Function {
     }
 
     /// Successors of a block in branch order, each once.
-    pub fn successors(&self, block: Block) -> SmallVec<[Block; 2]> {
+    pub fn successors(&self, block: Block) -> SmallVec<[Block; 4]> {
         let mut out = SmallVec::new();
         for inst in &self.blocks[block][self.first_terminator(block)..] {
             for operand in self.args(*inst) {

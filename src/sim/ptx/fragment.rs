@@ -79,7 +79,7 @@ pub fn quarter_result(wide: bool, lane: usize, element: usize) -> (usize, usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
+    use crate::sorted::SortedSet;
 
     #[test]
     fn fragments_hold_every_element_once() {
@@ -87,19 +87,19 @@ mod tests {
             [(16, 16, 2), (16, 8, 2), (16, 32, 4), (16, 8, 1), (16, 4, 1), (8, 16, 4), (32, 16, 2), (16, 16, 1)]
         {
             let count = m * k / 32;
-            let all: HashSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| first(m, k, each, l, e))).collect();
+            let all: SortedSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| first(m, k, each, l, e))).collect();
             assert_eq!(all.len(), m * k);
             assert!(all.iter().all(|(row, column)| *row < m && *column < k));
         }
         for (n, k, each) in [(8, 16, 2), (16, 16, 2), (32, 16, 4), (8, 4, 1), (16, 8, 1)] {
             let count = n * k / 32;
-            let all: HashSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| second(k, each, l, e))).collect();
+            let all: SortedSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| second(k, each, l, e))).collect();
             assert_eq!(all.len(), n * k);
             assert!(all.iter().all(|(row, column)| *row < k && *column < n));
         }
         for (m, n) in [(16, 8), (8, 8), (16, 16), (32, 8), (8, 32)] {
             let count = m * n / 32;
-            let all: HashSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| result(m, l, e))).collect();
+            let all: SortedSet<_> = (0..32).flat_map(|l| (0..count).map(move |e| result(m, l, e))).collect();
             assert!(all.len() == m * n && all.iter().all(|(row, column)| *row < m && *column < n));
         }
     }
@@ -107,12 +107,12 @@ mod tests {
     #[test]
     fn quarters_hold_every_element_once() {
         for by_row in [true, false] {
-            let all: HashSet<_> = [0, 1, 2, 3, 16, 17, 18, 19]
+            let all: SortedSet<_> = [0, 1, 2, 3, 16, 17, 18, 19]
                 .into_iter()
                 .flat_map(|l| (0..4).map(move |e| quarter_factor(by_row, l, e)))
                 .collect();
             assert_eq!(all.len(), 32);
-            let all: HashSet<_> = [0, 1, 2, 3, 16, 17, 18, 19]
+            let all: SortedSet<_> = [0, 1, 2, 3, 16, 17, 18, 19]
                 .into_iter()
                 .flat_map(|l| (0..8).map(move |e| quarter_result(by_row, l, e)))
                 .collect();

@@ -9,12 +9,12 @@ use crate::analysis::def_use::{is_free, is_pure};
 use crate::arrays::Each;
 use crate::ori::cfg::Cfg;
 use crate::ori::{Function, InstId, Kind, Operand, VReg, table};
+use crate::sorted::SortedSet;
 use crate::tables::memory::{SpecialFrom, SpecialHome};
 use crate::tables::patches::{FUNNEL, LONGEST, Program, Step, StepKind};
 use crate::tables::ptx::SpecialRegister;
 use crate::tables::{Mod, Op, Role, value};
 use cranelift_entity::SecondaryMap;
-use std::collections::HashSet;
 
 /// The value of a register.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Trees {
     /// By register.
     of: SecondaryMap<VReg, Option<Tree>>,
     /// The instructions that make them.
-    pub insts: HashSet<InstId>,
+    pub insts: SortedSet<InstId>,
     /// How many results each class of roots has.
     pub counts: [u32; CLASSES],
     leaves: Leaves,
@@ -75,7 +75,7 @@ impl Trees {
     pub fn new(function: &Function, cfg: &Cfg, param_bytes: u32) -> Trees {
         let of = table(function.regs().len());
         let leaves = Leaves::new(function, param_bytes);
-        let mut trees = Trees { of, insts: HashSet::new(), counts: [0; CLASSES], leaves };
+        let mut trees = Trees { of, insts: SortedSet::new(), counts: [0; CLASSES], leaves };
         for inst in cfg.rpo.iter().filter(|block| cfg.reachable(**block)).flat_map(|block| &function[*block]) {
             trees.visit(function, *inst);
         }

@@ -28,7 +28,7 @@ const FAR: u32 = 96;
 const DEAREST: usize = 2;
 
 /// The instructions that one copy repeats: the comparison last.
-type Chain = SmallVec<[InstId; DEAREST]>;
+type Chain = SmallVec<[InstId; 4]>;
 
 /// Readers that one copy serves, or the comparison itself.
 struct Group {

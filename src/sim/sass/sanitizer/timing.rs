@@ -74,7 +74,7 @@ pub struct Timing {
     /// The pairs of instructions of which it is the first, and of which it is the second.
     pub pairs: [u8; 2],
     /// Operands that the reuse cache serves; empty if no instruction of the code marks one.
-    pub reuse: SmallVec<[Operand; 3]>,
+    pub reuse: SmallVec<[Operand; 4]>,
 }
 
 impl Timing {
