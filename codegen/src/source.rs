@@ -5,6 +5,7 @@
 //! skipped; the other rows are still read, so that one run shows all errors.
 
 use crate::report::Report;
+use ron::error::SpannedError;
 use ron::value::RawValue;
 use serde::de::DeserializeOwned;
 use std::ops::Deref;
@@ -63,16 +64,22 @@ impl Sources {
         (line, col)
     }
 
+    /// The text of a row.
+    fn text(&self, at: At) -> &str {
+        &self.files[at.file.0 as usize].text[at.start as usize..][..at.len as usize]
+    }
+
     /// Rows of one file. A missing file is an error.
     pub fn rows<T: DeserializeOwned>(&mut self, name: &str, report: &mut Report) -> Vec<Row<T>> {
-        let path = self.root.join(name);
-        match std::fs::read_to_string(&path) {
-            Ok(text) => self.parse(name, text, report),
-            Err(error) => {
-                report.plain(format!("{name}: cannot read: {error}"));
-                Vec::new()
+        let places = self.places(name, report);
+        let mut rows = Vec::with_capacity(places.len());
+        for at in places {
+            match ron::from_str::<T>(self.text(at)) {
+                Ok(data) => rows.push(Row { data, at }),
+                Err(error) => self.wrong_row(at, &error, report),
             }
         }
+        rows
     }
 
     /// Rows of every `.ron` file directly inside a folder except those named in `but`, sorted by
@@ -90,33 +97,36 @@ impl Sources {
         names.iter().flat_map(|n| self.rows(&format!("{folder}/{n}"), report)).collect()
     }
 
-    fn parse<T: DeserializeOwned>(&mut self, name: &str, text: String, report: &mut Report) -> Vec<Row<T>> {
-        let file = FileId(self.files.len() as u32);
-        self.files.push(SourceFile { path: name.to_string(), text });
-        let text = self.files[file.0 as usize].text.as_str();
-        let raw: Vec<&RawValue> = match ron::from_str(text) {
-            Ok(raw) => raw,
+    /// Places of the rows of one file. What is not compiled for each type of row stands here.
+    fn places(&mut self, name: &str, report: &mut Report) -> Vec<At> {
+        let text = match std::fs::read_to_string(self.root.join(name)) {
+            Ok(text) => text,
             Err(error) => {
-                let start = offset_of(text, error.span.start.line, error.span.start.col);
-                report.at("syntax", error.code.to_string(), At { file, start, len: 1 });
+                report.plain(format!("{name}: cannot read: {error}"));
                 return Vec::new();
             }
         };
-        let mut rows = Vec::with_capacity(raw.len());
-        for value in raw {
-            let row = value.get_ron();
-            let trimmed = skip_blank(row);
+        let file = FileId(self.files.len() as u32);
+        self.files.push(SourceFile { path: name.to_string(), text });
+        let text = self.files[file.0 as usize].text.as_str();
+        let place = |value: &&RawValue| {
+            let trimmed = skip_blank(value.get_ron());
             let start = (trimmed.as_ptr() as usize - text.as_ptr() as usize) as u32;
-            let trimmed = trimmed.trim_end();
-            match ron::from_str::<T>(trimmed) {
-                Ok(data) => rows.push(Row { data, at: At { file, start, len: trimmed.len() as u32 } }),
-                Err(error) => {
-                    let inner = offset_of(trimmed, error.span.start.line, error.span.start.col);
-                    report.at("row", error.code.to_string(), At { file, start: start + inner, len: 1 });
-                }
+            At { file, start, len: trimmed.trim_end().len() as u32 }
+        };
+        match ron::from_str::<Vec<&RawValue>>(text) {
+            Ok(raw) => raw.iter().map(place).collect(),
+            Err(error) => {
+                let start = offset_of(text, error.span.start.line, error.span.start.col);
+                report.at("syntax", error.code.to_string(), At { file, start, len: 1 });
+                Vec::new()
             }
         }
-        rows
+    }
+
+    fn wrong_row(&self, at: At, error: &SpannedError, report: &mut Report) {
+        let inner = offset_of(self.text(at), error.span.start.line, error.span.start.col);
+        report.at("row", error.code.to_string(), At { start: at.start + inner, len: 1, ..at });
     }
 }
 

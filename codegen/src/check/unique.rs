@@ -21,6 +21,11 @@ pub fn check(model: &Model, report: &mut Report) {
 
 /// Reports each key that a second row repeats.
 pub fn distinct(what: &str, keys: impl Iterator<Item = (String, At)>, report: &mut Report) {
+    repeated(what, keys.collect(), report);
+}
+
+/// The same of a list: it is compiled once, not for each kind of key.
+fn repeated(what: &str, keys: Vec<(String, At)>, report: &mut Report) {
     let mut seen: BTreeMap<String, At> = BTreeMap::new();
     for (key, at) in keys {
         if let Some(first) = seen.get(&key) {
