@@ -175,6 +175,21 @@ fn lists(column: &str, word: &str) -> bool {
     column.split_whitespace().any(|w| w == word || w == "*")
 }
 
+/// A row with the words of its column of opcodes.
+type Worded<'a, R> = (&'a Row<R>, Vec<&'a str>);
+
+/// The rows that speak of a model, with the words of the column that names opcodes: it is asked for
+/// every opcode, so it is split once.
+fn on_model<'a, R>(rows: &'a [Row<R>], model: &str, of: impl Fn(&R) -> (&str, &str)) -> Vec<Worded<'a, R>> {
+    let on = rows.iter().filter(|row| lists(of(row).0, model));
+    on.map(|row| (row, of(row).1.split_whitespace().collect())).collect()
+}
+
+/// Whether an opcode is one of the words, or `*` is.
+fn names(words: &[&str], op: &str) -> bool {
+    words.contains(&op) || words.contains(&"*")
+}
+
 /// The rows of highest rank, with the rank.
 fn best<T>(candidates: impl Iterator<Item = (u32, At, T)>) -> Vec<(At, T)> {
     let mut found: Vec<(At, T)> = Vec::new();
@@ -308,39 +323,40 @@ impl Tables<'_> {
 
     fn model(&self, row: Row<ModelRow>, targets: &Targets, sound: bool, report: &mut Report) -> LatencyModel {
         let columns = targets.columns(&row.on);
-        let members =
+        let of =
             targets.built().filter(|(_, t)| columns.checked_shr(t.col).unwrap_or(0) & 1 != 0).map(|(i, _)| i).collect();
         let count = self.ori.ops.len();
         // Where a name is unknown the cells that miss it would be complaints without a cause of
         // their own.
         let mut scratch = Report::default();
         let to = if sound { report } else { &mut scratch };
-        let base = (0..count).map(|op| self.base(&row, op, to)).collect();
-        let specials = (0..count).flat_map(|op| self.specials(&row, op, to)).collect();
+        let members = on_model(&self.members, &row.name, |r| (&r.on, &r.ops));
+        let base = (0..count).map(|op| self.base(&row, &members, op, to)).collect();
+        let specials = (0..count).flat_map(|op| self.specials(&members, op, to)).collect();
         let both: Vec<_> = (0..KINDS.len()).map(|kind| self.distances(&row, kind, to)).collect();
         let [distances, demanded] = [0, 1].map(|whose| part(&both, whose));
-        let both: Vec<[Stall; 2]> = (0..count).map(|op| self.stall(&row, op, to)).collect();
+        let least = on_model(&self.stalls, &row.name, |r| (&r.on, &r.ops));
+        let both: Vec<[Stall; 2]> = (0..count).map(|op| self.stall(&row, &least, op, to)).collect();
         let [stalls, least] = [0, 1].map(|whose: usize| both.iter().map(|b| b[whose]).collect::<Vec<Stall>>());
         let pairs = self.pairs(&row, to);
-        LatencyModel { row, targets: members, base, specials, distances, stalls, demanded: (demanded, least), pairs }
+        LatencyModel { row, targets: of, base, specials, distances, stalls, demanded: (demanded, least), pairs }
     }
 
-    fn base(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> usize {
+    fn base(&self, model: &Row<ModelRow>, members: &[Worded<MemberRow>], op: usize, report: &mut Report) -> usize {
         let name = &self.ori.ops[op].row.op;
-        let rows = self.members.iter().filter(|r| r.when.is_empty() && r.part.is_empty());
-        let rows = rows.filter(|r| lists(&r.on, &model.name) && lists(&r.ops, name));
-        let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, r.class.as_str())));
+        let rows = members.iter().filter(|(r, ops)| r.when.is_empty() && r.part.is_empty() && names(ops, name));
+        let found = best(rows.map(|(r, _)| (u32::from(r.ops != "*"), r.at, r.class.as_str())));
         one(&found, || format!("the class of {name} on {}", model.name), model.at, report);
         found.first().and_then(|f| self.class(f.1)).unwrap_or(0)
     }
 
-    fn specials(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> Vec<Special> {
+    fn specials(&self, members: &[Worded<MemberRow>], op: usize, report: &mut Report) -> Vec<Special> {
         let data = &self.ori.ops[op];
         let mut out: Vec<(Special, At)> = Vec::new();
-        for row in self.members.iter().filter(|r| !(r.when.is_empty() && r.part.is_empty())) {
-            if !lists(&row.on, &model.name) || !row.ops.split_whitespace().any(|w| w == data.row.op) {
-                continue;
-            }
+        let name = data.row.op.as_str();
+        for (row, _) in
+            members.iter().filter(|(r, ops)| !(r.when.is_empty() && r.part.is_empty()) && ops.contains(&name))
+        {
             let parts: Vec<Option<(usize, Option<u8>)>> = if row.part.is_empty() {
                 vec![None]
             } else {
@@ -411,14 +427,14 @@ impl Tables<'_> {
     }
 
     /// Minimum stall of an opcode: that of the schedule, and that of the simulator and the checker.
-    fn stall(&self, model: &Row<ModelRow>, op: usize, report: &mut Report) -> [Stall; 2] {
+    fn stall(&self, model: &Row<ModelRow>, rows: &[Worded<StallRow>], op: usize, report: &mut Report) -> [Stall; 2] {
         let name = &self.ori.ops[op].row.op;
-        let rows = self.stalls.iter().filter(|r| lists(&r.on, &model.name) && lists(&r.ops, name));
+        let rows = rows.iter().filter(|(_, ops)| names(ops, name));
         let both = |r: &StallRow| {
             let demanded = r.demanded.unwrap_or(r.least);
             [[r.least; 2], [if r.guarded { r.least } else { demanded }, demanded]]
         };
-        let found = best(rows.map(|r| (u32::from(r.ops != "*"), r.at, both(r))));
+        let found = best(rows.map(|(r, _)| (u32::from(r.ops != "*"), r.at, both(r))));
         one(&found, || format!("the least stall of {name} on {}", model.name), model.at, report);
         found.first().map_or([[1; 2]; 2], |f| f.1)
     }

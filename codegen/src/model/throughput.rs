@@ -35,6 +35,8 @@ pub struct Throughput {
 struct Spoken<'a> {
     position: usize,
     row: &'a Row<PaceRow>,
+    /// Its opcodes, split once, since every opcode of every target is looked for in them.
+    ops: Vec<&'a str>,
     columns: u128,
 }
 
@@ -58,8 +60,13 @@ impl Throughput {
             }
         }
         let columns = |row: &Row<PaceRow>| if row.on == "*" { u128::MAX } else { targets.columns(&row.on) };
-        let spoken: Vec<Spoken> =
-            rows.iter().enumerate().map(|(position, row)| Spoken { position, row, columns: columns(row) }).collect();
+        let spoken = rows.iter().enumerate().map(|(position, row)| Spoken {
+            position,
+            row,
+            ops: row.ops.split_whitespace().collect(),
+            columns: columns(row),
+        });
+        let spoken: Vec<Spoken> = spoken.collect();
         let mut groups: Vec<Costs> = Vec::new();
         let mut of_target = vec![None; targets.targets.len()];
         for (position, target) in targets.built() {
@@ -84,7 +91,7 @@ fn costs(spoken: &[&Spoken], ori: &Ori, target: At, report: &mut Report) -> Cost
     }
     for op in 0..ori.ops.len() {
         let name = &ori.ops[op].row.op;
-        let of: Vec<&&Spoken> = spoken.iter().filter(|s| s.row.ops.split_whitespace().any(|w| w == name)).collect();
+        let of: Vec<&&Spoken> = spoken.iter().filter(|s| s.ops.contains(&name.as_str())).collect();
         let plain: Vec<&Spoken> = of.iter().map(|s| **s).filter(|s| s.row.when.is_empty()).collect();
         let plain = if plain.is_empty() {
             spoken.iter().copied().filter(|s| s.row.ops == "*" && s.row.when.is_empty()).collect()
