@@ -303,8 +303,9 @@ fn lowest_below(
             if !regions[known].fill(&mut sweep, aim, work, &mut out, limit) {
                 return None;
             }
+        } else {
+            work.asked.general = work.asked.general.max(sweep.now.general);
         }
-        work.asked.general = work.asked.general.max(sweep.now.general);
         if start > 0 {
             sweep.pass(insts[start - 1]);
             out.push(insts[start - 1]);
