@@ -35,7 +35,7 @@ const WAYS: [Way; 5] = [
 const MOVES: usize = 5;
 /// Below this part of all classes it costs less to release one by one than to note afresh what the
 /// others take.
-const FEW: usize = 8;
+const FEW: usize = 32;
 /// Classes that are placed at most before it gives up, in all and for each class of the function.
 const PLACED: usize = 6_000;
 const PLACED_EACH: usize = 3;

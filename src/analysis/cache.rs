@@ -154,9 +154,9 @@ impl<'a> PassCx<'a> {
     /// The convergence regions that `insert_reconvergence` makes of the function as it is.
     pub fn regions(&mut self) -> Rc<Plan> {
         self.function.list_registers();
-        let cfg = self.cfg();
+        let (cfg, dominators) = (self.cfg(), self.dominators());
         let function = &*self.function;
-        self.cache.regions.get_or_insert_with(|| Rc::new(plan(function, &cfg))).clone()
+        self.cache.regions.get_or_insert_with(|| Rc::new(plan(function, &cfg, &dominators))).clone()
     }
 
     /// Drops every cached analysis that is not in `kept`. Called by the pass manager, and by passes
@@ -192,7 +192,7 @@ impl<'a> PassCx<'a> {
         let live = |cfg: &Cfg| Liveness::at_end(function, cfg, |_| false);
         note(cache.liveness.as_deref().is_some_and(|old| *old != live(&fresh.cfg)), Analysis::Liveness);
         note(cache.def_use.as_deref().is_some_and(|old| *old != DefUse::new(function)), Analysis::DefUse);
-        let lanes = |cfg: &Cfg| plan(function, cfg).varying;
+        let lanes = |cfg: &Cfg| plan(function, cfg, &cfg.dominators()).varying;
         note(cache.regions.as_deref().is_some_and(|old| old.varying != lanes(&fresh.cfg)), Analysis::Divergence);
         stale
     }

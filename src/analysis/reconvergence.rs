@@ -78,7 +78,7 @@ struct Planner<'a> {
     /// Post-dominators of the blocks that lanes leave by the end of the function, then of those
     /// that they leave by early exits alone.
     post: Vec<Dominators>,
-    dom: Dominators,
+    dom: &'a Dominators,
     /// Branch blocks that get no region.
     apart: BlockSet,
     spinning: BlockSet,
@@ -86,14 +86,14 @@ struct Planner<'a> {
     known: RefCell<QuickMap<Vec<Block>, bool>>,
 }
 
-/// Plans the regions of a function.
-pub fn plan(function: &Function, cfg: &Cfg) -> Plan {
+/// Plans the regions of a function with these dominators.
+pub fn plan(function: &Function, cfg: &Cfg, dom: &Dominators) -> Plan {
     let limit = function.block_limit();
     let mut planner = Planner {
         function,
         cfg,
         post: cfg.post_dominators_by_exit(function, TREES),
-        dom: cfg.dominators(),
+        dom,
         apart: BlockSet::new(limit),
         spinning: waiting_blocks(function, cfg),
         known: RefCell::default(),
@@ -251,22 +251,20 @@ impl Planner<'_> {
         // blocks that lanes reach without reconverging.
         let cycles = cycles_among(self.cfg, &reach(self.cfg, branches, Some(meet), self.function.block_limit()));
         let mut enrol: Vec<Enrol> = Vec::new();
-        let mut covered = self.coverage(meet, &enrol, &cycles);
+        let mut covered: Option<Coverage> = None;
         for branch in branches {
-            if covered.must(*branch) {
+            if covered.as_ref().is_some_and(|covered| covered.must(*branch)) {
                 continue;
             }
             match cycles.of(*branch) {
                 None => enrol.push(Enrol::Branch(*branch)),
                 Some(cycle) => enrol.extend(self.entries(&cycles, cycle).map(Enrol::Entry)),
             }
-            covered = self.coverage(meet, &enrol, &cycles);
-        }
-        if enrol.len() == 1 {
-            return self.checked(meet, enrol, &cycles);
+            covered = Some(self.coverage(meet, &enrol, &cycles));
         }
         // A single BSSY is better than several, because all lanes then wait for each other.
-        self.single(meet, &enrol, &cycles).or_else(|| self.checked(meet, enrol, &cycles))
+        let single = if enrol.len() == 1 { None } else { self.single(meet, &enrol, &cycles) };
+        single.or_else(|| self.checked(meet, enrol, covered?, &cycles))
     }
 
     /// The group with a single BSSY in the block that dominates all these places.
@@ -277,7 +275,10 @@ impl Planner<'_> {
         let top = blocks.map(Some).reduce(|a, b| self.dom.common(a?, b?))??;
         let again = || reach(self.cfg, &self.cfg.succs[top], Some(meet), self.function.block_limit()).contains(&top);
         let usable = top != meet && self.leads_to(top, meet) && !again();
-        usable.then(|| self.checked(meet, vec![Enrol::Branch(top)], cycles)).flatten()
+        let enrol = vec![Enrol::Branch(top)];
+        usable
+            .then(|| self.coverage(meet, &enrol, cycles))
+            .and_then(|covered| self.checked(meet, enrol, covered, cycles))
     }
 
     /// Blocks of a cycle with predecessors outside it.
@@ -292,9 +293,8 @@ impl Planner<'_> {
         self.cfg.preds[block].iter().copied().filter(move |p| cycles.of(*p) != own)
     }
 
-    /// The group, if it satisfies rules 1 to 4.
-    fn checked(&self, meet: Block, enrol: Vec<Enrol>, cycles: &Cycles) -> Option<Group> {
-        let covered = self.coverage(meet, &enrol, cycles);
+    /// The group with what these places cover, if it satisfies rules 1 to 4.
+    fn checked(&self, meet: Block, enrol: Vec<Enrol>, covered: Coverage, cycles: &Cycles) -> Option<Group> {
         if self.spins(&covered.region) {
             return None;
         }

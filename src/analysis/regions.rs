@@ -18,11 +18,11 @@
 //! which could be in a uniform register: held up by others they may not read it there.
 
 use crate::ori::cfg::{BlockSet, Cfg};
-use crate::ori::list_table::ListTable;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Block, File, Function, InstId, VReg};
+use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::registers::Callee;
 use crate::tables::{Op, Prop};
+use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
 /// The longest quiet way, in blocks.
@@ -219,30 +219,49 @@ fn is_uniform(function: &Function, reg: VReg) -> bool {
 /// Which registers live at the starts of blocks, and where they are defined.
 pub struct Lives {
     liveness: Liveness,
-    homes: ListTable<VReg, SmallVec<[Block; 4]>>,
+    /// The last of the blocks that define a register, by its number in `homes`; 0 is none.
+    last: SecondaryMap<VReg, u32>,
+    /// Blocks that define a register, each with the one before; the first of all stands for none.
+    homes: Vec<(Block, u32)>,
 }
 
 impl Lives {
     /// Of a function.
     pub fn new(function: &Function, cfg: &Cfg) -> Lives {
-        let mut homes: ListTable<VReg, SmallVec<[Block; 4]>> = ListTable::new(function.regs().len());
+        let mut last: SecondaryMap<VReg, u32> = table(function.regs().len());
+        let mut homes = vec![(function.entry(), 0)];
         for block in &cfg.rpo {
             for inst in &function[*block] {
                 function.for_each_def(*inst, |reg| {
-                    if homes[reg].last() != Some(block) {
-                        homes[reg].push(*block);
+                    let before = last[reg];
+                    if before == 0 || homes[before as usize].0 != *block {
+                        last[reg] = homes.len() as u32;
+                        homes.push((*block, before));
                     }
                 });
             }
         }
-        Lives { liveness: Liveness::at_start(function, cfg), homes }
+        Lives { liveness: Liveness::at_start(function, cfg), last, homes }
+    }
+
+    /// Whether a block of a region defines a register.
+    fn is_defined(&self, reg: VReg, region: &Region) -> bool {
+        let mut at = self.last[reg];
+        while at != 0 {
+            let (home, before) = self.homes[at as usize];
+            if region.set.contains(home) {
+                return true;
+            }
+            at = before;
+        }
+        false
     }
 
     /// The registers that are defined in a region and live at its reconvergence point. A uniform
     /// register is the same for all lanes, whenever they read it.
     pub fn left_by(&self, function: &Function, region: &Region, mut left: impl FnMut(VReg)) {
         for reg in &self.liveness.live[region.meet] {
-            if !is_uniform(function, *reg) && self.homes[*reg].iter().any(|home| region.set.contains(*home)) {
+            if !is_uniform(function, *reg) && self.is_defined(*reg, region) {
                 left(*reg);
             }
         }

@@ -52,11 +52,17 @@ fn result(function: &Function, bits: &SecondaryMap<VReg, u32>, inst: InstId) -> 
     if sources.iter().any(|(_, bits)| *bits == u32::MAX) {
         return None;
     }
-    let differs = |bit: &u32| {
-        let depends = |(role, bits): &(Role, u32)| of(function, inst, *role, 1 << bit) & bits != 0;
-        sources.iter().any(depends)
+    sources.retain(|(_, bits)| *bits != 0);
+    let differ = |some: u32| {
+        let depend = |(role, bits): &(Role, u32)| of(function, inst, *role, some) & bits != 0;
+        sources.iter().any(depend)
     };
-    Some((0..u32::BITS).filter(differs).fold(0, |all, bit| all | 1 << bit))
+    let mut all = 0;
+    // A bit depends on nothing that its byte does not depend on.
+    for byte in (0..u32::BITS).step_by(8).filter(|byte| differ(0xff << byte)) {
+        (byte..byte + 8).filter(|bit| differ(1 << bit)).for_each(|bit| all |= 1 << bit);
+    }
+    Some(all)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::in_flight::{Entry, State};
 use super::scoreboard_alloc::{BOARDS, Boards};
 use super::written_as_nop;
 use crate::analysis::PassCx;
-use crate::ori::cfg::Cfg;
+use crate::ori::cfg::{Cfg, Edges};
 use crate::ori::function::ControlWord;
 use crate::ori::{Block, Function, InstId};
 use crate::sched::effects::{Access, Effects, FENCE, Reg, arrivals};
@@ -320,9 +320,14 @@ impl Scheduler<'_> {
     }
 
     /// Non-empty blocks from which control reaches a block directly or through empty blocks.
-    fn before(&self, block: Block) -> Vec<Block> {
-        let (mut found, mut seen) = (Vec::new(), SortedSet::from([block]));
-        let mut work = self.cfg.preds[block].to_vec();
+    fn before(&self, block: Block) -> Edges {
+        let mut work = self.cfg.preds[block].clone();
+        if work.iter().all(|pred| !self.rooms[*pred].items.is_empty()) {
+            work.sort_unstable();
+            work.dedup();
+            return work;
+        }
+        let (mut found, mut seen) = (Edges::new(), SortedSet::from([block]));
         while let Some(pred) = work.pop() {
             if !self.rooms[pred].items.is_empty() {
                 found.push(pred);

@@ -7,9 +7,9 @@
 //! becomes a branch around its expansion.
 
 use crate::arrays::Each;
+use crate::ori::liveness::RegSet;
 use crate::ori::mods::*;
 use crate::ori::{Block, Code, Function, InstId, Kind, Operand, VReg, ssa};
-use crate::sorted::SortedMap;
 use crate::tables::{Family, Mod, Op, Role, value};
 use cranelift_entity::{EntityRef, SecondaryMap};
 
@@ -46,8 +46,11 @@ pub fn run(function: &mut Function, wanted: impl Fn(&Function, InstId) -> bool) 
     *function = code.f;
     if ssa {
         rename_predecessors(function, &ends);
-        let is_result: SortedMap<VReg, ()> = results.into_iter().map(|reg| (reg, ())).collect();
-        ssa::repair(function, |reg| reg.index() >= first_new || is_result.contains_key(&reg));
+        let mut are_results = RegSet::new(function.regs().len());
+        results.into_iter().for_each(|reg| {
+            are_results.insert(reg);
+        });
+        ssa::repair(function, |reg| reg.index() >= first_new || are_results.contains(reg));
     }
     true
 }

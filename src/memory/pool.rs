@@ -139,6 +139,7 @@ fn class(layout: Layout) -> Option<usize> {
 }
 
 impl Pool {
+    #[inline]
     fn take(&self, class: usize) -> *mut u8 {
         let block = self.free[class].get();
         if block.is_null() {
@@ -149,6 +150,7 @@ impl Pool {
         block
     }
 
+    #[inline]
     fn give(&self, class: usize, block: *mut u8) {
         // SAFETY: the block is free, aligned to a unit and at least as large as one.
         unsafe { *block.cast::<*mut u8>() = self.free[class].get() };
@@ -322,6 +324,7 @@ fn count_large(more: usize, less: usize) {
 /// # Safety
 ///
 /// As there.
+#[inline]
 pub unsafe fn alloc(layout: Layout) -> *mut u8 {
     match class(layout) {
         Some(class) => POOL.with(|pool| pool.take(class)),
@@ -357,6 +360,7 @@ pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
 /// # Safety
 ///
 /// As there.
+#[inline]
 pub unsafe fn dealloc(place: *mut u8, layout: Layout) {
     match class(layout) {
         Some(class) => POOL.with(|pool| pool.give(class, place)),

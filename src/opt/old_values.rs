@@ -25,11 +25,11 @@ pub fn run(cx: &mut PassCx) {
     }
     let mut search = Search { needed: table(cx.function.regs().len()), changed: true };
     let cfg = cx.cfg();
+    // Most readers stand behind definitions.
+    let mut open: Vec<InstId> = cfg.rpo.iter().flat_map(|block| &cx.function[*block]).copied().collect();
+    open.reverse();
     while std::mem::take(&mut search.changed) {
-        // Most readers stand behind definitions.
-        for block in cfg.rpo.iter().rev() {
-            cx.function[*block].iter().rev().for_each(|inst| search.note(cx.function, *inst));
-        }
+        open.retain(|inst| search.note(cx.function, *inst));
     }
     let mut undefined: SecondaryMap<VReg, bool> = table(cx.function.regs().len());
     for inst in insts(cx.function).filter(|inst| cx.function[*inst].op == Op::UNDEF) {
@@ -78,8 +78,8 @@ impl Search {
         });
     }
 
-    /// Notes what an instruction needs.
-    fn note(&mut self, function: &Function, inst: InstId) {
+    /// Notes what an instruction needs; whether it may need more later.
+    fn note(&mut self, function: &Function, inst: InstId) -> bool {
         let data = &function[inst];
         let mut result = Needed::Nowhere;
         function.for_each_def(inst, |reg| result = result.or(self.needed[reg]));
@@ -103,6 +103,7 @@ impl Search {
                 }
             });
         }
+        needed != Needed::Everywhere || !function.olds(inst).is_empty()
     }
 }
 

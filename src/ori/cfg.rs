@@ -10,7 +10,7 @@
 use super::function::{Block, Function};
 use super::list_table::ListTable;
 use super::operand::Kind;
-use super::table_of;
+use super::{table, table_of};
 use crate::tables::{Op, Prop};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::SmallVec;
@@ -108,8 +108,8 @@ impl Cfg {
 }
 
 fn reverse_postorder(root: Block, next: &ListTable<Block, Edges>) -> Vec<Block> {
-    let mut seen: SecondaryMap<Block, bool> = SecondaryMap::new();
-    let mut post = Vec::new();
+    let mut seen: SecondaryMap<Block, bool> = table(next.limit());
+    let mut post = Vec::with_capacity(next.limit());
     let mut stack = vec![(root, 0usize)];
     seen[root] = true;
     while let Some((block, at)) = stack.last_mut() {
@@ -147,12 +147,12 @@ impl Dominators {
     fn new(order: &[Block], preds: &ListTable<Block, Edges>, succs: &ListTable<Block, Edges>) -> Dominators {
         let root = order[0];
         let idom = immediate(root, preds, succs);
-        let mut depth: SecondaryMap<Block, u32> = SecondaryMap::new();
+        let mut depth: SecondaryMap<Block, u32> = table(preds.limit());
         depth[root] = 1;
         for block in &order[1..] {
             depth[*block] = idom[*block].map_or(0, |d| depth[d] + 1);
         }
-        let span = spans(order, &idom);
+        let span = spans(order, &idom, preds.limit());
         Dominators { idom, depth, span }
     }
 
@@ -184,17 +184,17 @@ impl Dominators {
 
 /// Preorder intervals of a dominator tree. In a reverse postorder each block comes after its
 /// parent.
-fn spans(order: &[Block], idom: &SecondaryMap<Block, Option<Block>>) -> SecondaryMap<Block, (u32, u32)> {
-    let mut size: SecondaryMap<Block, u32> = SecondaryMap::new();
+fn spans(order: &[Block], idom: &SecondaryMap<Block, Option<Block>>, limit: usize) -> SecondaryMap<Block, (u32, u32)> {
+    let mut size: SecondaryMap<Block, u32> = table(limit);
     for block in order.iter().rev() {
         size[*block] += 1;
         if let Some(parent) = idom[*block] {
             size[parent] += size[*block];
         }
     }
-    let mut span: SecondaryMap<Block, (u32, u32)> = SecondaryMap::new();
+    let mut span: SecondaryMap<Block, (u32, u32)> = table(limit);
     // Next free preorder number in each block's subtree.
-    let mut next: SecondaryMap<Block, u32> = SecondaryMap::new();
+    let mut next: SecondaryMap<Block, u32> = table(limit);
     for block in order {
         let first = idom[*block].map_or(0, |parent| next[parent]);
         if let Some(parent) = idom[*block] {
@@ -215,8 +215,9 @@ fn immediate(
 ) -> SecondaryMap<Block, Option<Block>> {
     const NONE: usize = usize::MAX;
     // Depth-first tree, by preorder numbers.
-    let mut number: SecondaryMap<Block, usize> = SecondaryMap::with_default(NONE);
-    let (mut blocks, mut parent) = (Vec::new(), Vec::new());
+    let limit = preds.limit();
+    let mut number: SecondaryMap<Block, usize> = table_of(limit, NONE);
+    let (mut blocks, mut parent) = (Vec::with_capacity(limit), Vec::with_capacity(limit));
     let mut stack = vec![(root, 0)];
     while let Some((block, from)) = stack.pop() {
         if number[block] == NONE {
@@ -242,7 +243,7 @@ fn immediate(
             idom[w] = idom[idom[w]];
         }
     }
-    let mut out = SecondaryMap::new();
+    let mut out = table(limit);
     (1..blocks.len()).for_each(|w| out[blocks[w]] = Some(blocks[idom[w]]));
     out
 }

@@ -22,6 +22,11 @@ impl<K: EntityRef, L: Default> ListTable<K, L> {
         lists.resize_with(len, L::default);
         ListTable { lists, none: L::default(), keys: PhantomData }
     }
+
+    /// A number above those of all keys with an entry.
+    pub fn limit(&self) -> usize {
+        self.lists.len()
+    }
 }
 
 impl<K: EntityRef, L> Index<K> for ListTable<K, L> {

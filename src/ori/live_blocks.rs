@@ -90,7 +90,6 @@ pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start:
 
 /// Appends the registers of a set.
 fn append(set: &[u64], regs: &[VReg], all: &mut Vec<VReg>) {
-    all.reserve(set.iter().map(|bits| bits.count_ones() as usize).sum());
     for (bits, regs) in set.iter().zip(regs.chunks(64)) {
         let mut bits = *bits;
         while bits != 0 {

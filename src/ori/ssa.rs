@@ -212,14 +212,23 @@ impl Renamer {
         for i in 0..count {
             if function.direction(inst, i) == Direction::Use {
                 let operand = function.args(inst)[i];
-                function.args_mut(inst)[i] = self.renamed(function, operand);
+                let renamed = self.renamed(function, operand);
+                if renamed != operand {
+                    function.args_mut(inst)[i] = renamed;
+                }
             }
         }
         let guard = function[inst].guard;
-        function[inst].guard = self.renamed(function, guard);
+        let renamed = self.renamed(function, guard);
+        if renamed != guard {
+            function[inst].guard = renamed;
+        }
         for i in 0..function.olds(inst).len() {
             let operand = function.olds(inst)[i];
-            function.olds_mut(inst)[i] = self.renamed(function, operand);
+            let renamed = self.renamed(function, operand);
+            if renamed != operand {
+                function.olds_mut(inst)[i] = renamed;
+            }
         }
         let guarded = !guard.is_null() && function.olds(inst).is_empty();
         let mut olds = Vec::new();
@@ -247,6 +256,9 @@ impl Renamer {
             Kind::Reg(reg) => operand.with_reg(self.value(function, reg)),
             Kind::Vector(vector) => {
                 let mut regs: SmallVec<[VReg; 8]> = function.vector_regs(vector).into();
+                if regs.iter().all(|reg| self.is_fixed(*reg)) {
+                    return operand;
+                }
                 regs.iter_mut().for_each(|reg| *reg = self.value(function, *reg));
                 let vector = function.vector(&regs);
                 operand.with_vector(vector)
@@ -274,6 +286,11 @@ impl Renamer {
 
     fn define(&mut self, function: &mut Function, inst: InstId, at: usize, defined: &mut Vec<VReg>) {
         let operand = function.args(inst)[at];
+        let mut fixed = true;
+        function.for_each_reg(operand, |reg| fixed &= self.is_fixed(reg));
+        if fixed {
+            return;
+        }
         let fresh = |renamer: &mut Renamer, function: &mut Function, variable: VReg, defined: &mut Vec<VReg>| {
             if renamer.is_fixed(variable) {
                 return variable;

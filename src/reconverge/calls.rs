@@ -7,27 +7,27 @@
 //! added.
 
 use super::insert::{branch, region_inst, writes_uniform};
+use crate::analysis::PassCx;
 use crate::analysis::divergence::is_meeting;
-use crate::analysis::reconvergence::plan;
-use crate::ori::cfg::Cfg;
 use crate::ori::{Block, File, Function, InstId, Operand};
 use crate::tables::registers::Callee;
 use crate::tables::{Op, Prop, Role};
 
-/// Adds the regions; whether there are calls that may need one.
-pub fn hold(function: &mut Function) -> bool {
-    let is_called = |inst: &InstId| is_call(function, *inst);
-    if !function.layout().iter().flat_map(|block| &function[*block]).any(is_called) {
+/// Adds the regions; whether there are any.
+pub fn hold(cx: &mut PassCx) -> bool {
+    let is_called = |inst: &InstId| is_call(cx.function, *inst);
+    if !cx.function.layout().iter().flat_map(|block| &cx.function[*block]).any(is_called) {
         return false;
     }
-    let lanes = plan(function, &Cfg::new(function)).varying;
+    let (lanes, function) = (cx.divergence(), &mut *cx.function);
+    let before = function.insts().len();
     for block in function.take_blocks(0) {
         function.place_blocks([block]);
         if function[block].iter().any(|inst| is_call(function, *inst)) {
             hold_in(function, block, !lanes.divergent.contains(block));
         }
     }
-    true
+    function.insts().len() > before
 }
 
 fn is_call(function: &Function, inst: InstId) -> bool {

@@ -23,7 +23,7 @@ use std::rc::Rc;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) -> Result<(), String> {
-    if calls::hold(cx.function) {
+    if calls::hold(cx) {
         cx.invalidate(&[]);
     }
     let (cfg, plan) = planned(cx);

@@ -26,6 +26,8 @@ pub struct FirstFit {
     tuples: Vec<(Vec<VReg>, bool)>,
     /// Where a register lives; an end of 0 is nowhere.
     span: SecondaryMap<VReg, Span>,
+    /// What begins in the block at hand.
+    values: [Vec<(u32, VReg)>; 2],
     /// The physical registers that are taken, by their bits.
     taken: Vec<u64>,
     /// For each instruction the first register that is free from then on, from 1, and for each
@@ -42,6 +44,7 @@ impl FirstFit {
             tuple: table(regs),
             tuples: vec![Default::default()],
             span: table(regs),
+            values: Default::default(),
             taken: Vec::new(),
             freed: Vec::new(),
             next: Vec::new(),
@@ -67,7 +70,7 @@ impl FirstFit {
     pub fn registers(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> i32 {
         let last = order.len() as u32 + 1;
         // What lives at the beginning, and what begins later, in order but for one instruction's.
-        let (mut before, mut touched, mut through) = (Vec::new(), Vec::new(), 0);
+        let ([mut before, mut touched], mut through) = (std::mem::take(&mut self.values), 0);
         let general = |reg: VReg| function[reg].file == File::R;
         for (at, inst) in order.iter().enumerate() {
             let at = at as u32 + 1;
@@ -95,10 +98,11 @@ impl FirstFit {
         before.append(&mut touched);
         before.chunk_by_mut(|a, b| a.0 == b.0).for_each(|same| same.sort_unstable());
         let most = self.place(&before, last);
-        for (_, reg) in before {
+        for (_, reg) in before.drain(..) {
             self.span[reg] = Span::default();
             self.tuples[self.tuple[reg] as usize].1 = false;
         }
+        self.values = [before, touched];
         most + through
     }
 

@@ -292,7 +292,7 @@ fn lowest_below(
         if end - start > LONGEST || product(end) || start > 0 && product(start - 1) {
             insts[start..end].iter().rev().for_each(|inst| sweep.pass(*inst));
             out.extend(insts[start..end].iter().rev());
-        } else {
+        } else if start < end {
             let known = regions.iter().position(|region| region.is(start..end, aim));
             let known = known.unwrap_or_else(|| {
                 // A long block has many.
@@ -303,6 +303,8 @@ fn lowest_below(
             if !regions[known].fill(&mut sweep, aim, work, &mut out, limit) {
                 return None;
             }
+        } else {
+            work.asked.general = work.asked.general.max(sweep.now.general);
         }
         if start > 0 {
             sweep.pass(insts[start - 1]);

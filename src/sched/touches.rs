@@ -82,7 +82,8 @@ impl Touch {
 impl Touches {
     /// The registers of these instructions.
     pub fn new(function: &Function, insts: &[InstId], live: &Live, groups: &mut Groups) -> Touches {
-        let (mut first, mut all): (Vec<u32>, Vec<Touch>) = (Vec::new(), Vec::new());
+        let mut first: Vec<u32> = Vec::with_capacity(insts.len() + 1);
+        let mut all: Vec<Touch> = Vec::with_capacity(4 * insts.len());
         for inst in insts {
             let start = all.len();
             first.push(start as u32);

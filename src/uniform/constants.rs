@@ -109,8 +109,8 @@ pub(super) fn kept(function: &Function, inst: InstId) -> usize {
 /// Uniform registers that a callee leaves as they are.
 fn kept_by(function: &Function, callee: Callee) -> usize {
     let count = function.target().info().map_or(0, |info| info.ur_count);
-    let keeps = |number: &u16| callee.keeps(File::UR.name()).any(|run| run.contains(number));
-    (0..count as u16).filter(keeps).count()
+    let kept: SortedSet<u16> = callee.keeps(File::UR.name()).flatten().filter(|n| u32::from(*n) < count).collect();
+    kept.len()
 }
 
 /// The same at the ends of the blocks behind which some lanes may call while others do not.

@@ -48,7 +48,7 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let places = found(function, &cfg, &lanes);
     let free = free(function, &cfg, &liveness, &kept_at_ends(function, &cfg, &lanes));
-    let trial = Trial::new(function);
+    let (trial, registers) = (Trial::new(function), function.regs().len());
     let mut joiner = Joiner {
         cfg: &cfg,
         loops: &loops,
@@ -63,6 +63,7 @@ pub fn run(cx: &mut PassCx) {
     for block in cfg.rpo.iter().filter(|_| !joiner.gone.is_empty()) {
         function[*block].retain(|inst| !joiner.gone.contains(inst));
     }
+    cx.unchanged = joiner.gone.is_empty() && function.regs().len() == registers;
 }
 
 /// Whether an instruction loads from a fixed place of a constant bank to general registers.

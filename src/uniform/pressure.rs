@@ -47,7 +47,8 @@ pub fn relieve(
         let mut dropped = false;
         for block in &places.cfg.rpo {
             let limits = Limits { calls_behind: ends.contains_key(block), ..limits };
-            dropped |= give_up(function, *block, liveness, candidates, &limits);
+            dropped |= !fits(function, *block, liveness, candidates, &limits)
+                && give_up(function, *block, liveness, candidates, &limits);
         }
         if !dropped {
             return true;
@@ -83,6 +84,23 @@ struct Limits {
     predicates: usize,
     /// Whether behind the block's branch some lanes may call and change registers of the others.
     calls_behind: bool,
+}
+
+/// Whether so few values of the set live at the end of a block or are read in it that they fit
+/// wherever they live.
+fn fits(function: &Function, block: Block, liveness: &Liveness, candidates: &Candidates, limits: &Limits) -> bool {
+    let (mut words, mut bits, mut calls) = (0, 0, limits.calls_behind);
+    let mut note = |reg: VReg| {
+        if candidates.contains(reg) {
+            *(if function[reg].file == File::R { &mut words } else { &mut bits }) += 1;
+        }
+    };
+    liveness.live[block].iter().for_each(|reg| note(*reg));
+    for inst in &function[block] {
+        function.for_each_use(*inst, &mut note);
+        calls |= function.callee(*inst).is_some_and(Callee::is_function);
+    }
+    !calls && words <= limits.anywhere && bits <= limits.predicates
 }
 
 /// Gives up values of the set in a block, seen from its end to its start; whether there were some.

@@ -64,9 +64,13 @@ pub struct Candidates {
     pub definition: SecondaryMap<VReg, Definition>,
     /// Everything that may be repeated, what is read before its readers.
     pub repeatable: Vec<(Block, InstId)>,
+    /// Whether registers live longer for their sake.
+    pub extended: bool,
     /// What each repeatable instruction costs with all that it reads.
     costs: SecondaryMap<InstId, u32>,
-    anchors: SecondaryMap<InstId, Anchors>,
+    /// The anchors of each, by number; the first of all are none.
+    anchors: SecondaryMap<InstId, u32>,
+    all_anchors: Vec<Anchors>,
     /// What stands before the instruction at hand in reverse postorder.
     scanned: SecondaryMap<InstId, bool>,
 }
@@ -79,8 +83,10 @@ impl Candidates {
             of: table(limit),
             definition: definitions(function, places),
             repeatable: Vec::new(),
+            extended: false,
             costs: table(function.insts().len()),
-            anchors: SecondaryMap::new(),
+            anchors: table(function.insts().len()),
+            all_anchors: vec![Anchors::new()],
             scanned: table(function.insts().len()),
         };
         candidates.repeatable(function, places);
@@ -111,6 +117,11 @@ impl Candidates {
         matches!(self.definition[reg], Definition::One(maker, _) if self.costs[maker] == 0)
     }
 
+    /// What a repeatable instruction with all that it reads takes from others.
+    fn anchors_of(&self, inst: InstId) -> &[VReg] {
+        &self.all_anchors[self.anchors[inst] as usize]
+    }
+
     /// Finds what may be repeated, and what it costs.
     fn repeatable(&mut self, function: &Function, places: &Places) {
         for block in &places.cfg.rpo {
@@ -121,7 +132,8 @@ impl Candidates {
                 let Some((cost, anchors)) = cost else { continue };
                 self.costs[*inst] = cost;
                 if !anchors.is_empty() {
-                    self.anchors[*inst] = anchors;
+                    self.anchors[*inst] = self.all_anchors.len() as u32;
+                    self.all_anchors.push(anchors);
                 }
                 self.repeatable.push((*block, *inst));
                 let mut regs = SmallVec::new();
@@ -173,8 +185,8 @@ impl Candidates {
             Definition::One(maker, home) if self.costs[maker] > 0 => {
                 makers.push(maker);
                 cost += self.costs[maker];
-                anchors.extend_from_slice(&self.anchors[maker]);
-                fits &= self.anchors[maker].is_empty() || places.dominators.dominates(home, block);
+                anchors.extend_from_slice(self.anchors_of(maker));
+                fits &= self.anchors_of(maker).is_empty() || places.dominators.dominates(home, block);
             }
             Definition::One(maker, home) if anchored(reg, maker, home) => anchors.push(reg),
             _ => fits = false,
@@ -230,7 +242,7 @@ impl Candidates {
                 function.for_each_use(*inst, |reg| {
                     if let Some(i) = self.of[reg] {
                         let candidate = &mut self.all[i as usize];
-                        let anchors = &self.anchors[candidate.inst];
+                        let anchors = &self.all_anchors[self.anchors[candidate.inst] as usize];
                         let known =
                             || self.scanned[candidate.inst] && places.dominators.dominates(candidate.home, *block);
                         kept[i as usize] &= anchors.is_empty() || known();
@@ -247,10 +259,13 @@ impl Candidates {
             }
         }
         let bases = self.bases(&mut kept, &lacking);
-        bases::extend(function, places, &first, ranges, &self.definition, |reg| {
-            let candidate = self.of[reg]?;
-            lacking[candidate as usize].first().copied().filter(|base| bases.contains(base))
-        });
+        self.extended = !bases.is_empty();
+        if self.extended {
+            bases::extend(function, places, &first, ranges, &self.definition, |reg| {
+                let candidate = self.of[reg]?;
+                lacking[candidate as usize].first().copied().filter(|base| bases.contains(base))
+            });
+        }
         self.all.iter_mut().zip(kept).filter(|(_, kept)| !kept).for_each(|(c, _)| c.groups.clear());
     }
 

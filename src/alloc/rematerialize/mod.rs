@@ -50,37 +50,37 @@ const MARGIN: u32 = 4;
 pub fn run(cx: &mut PassCx) {
     undefined::run(cx.function);
     cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
-    let (mut most, [kept, deeper]) = (None, kept(cx.function));
-    if round(cx, Kind::default(), kept, &mut most) {
-        round(cx, Kind { deeper: true, ..Kind::default() }, deeper, &mut most);
+    let (mut known, [kept, deeper]) = (Known::default(), kept(cx.function));
+    if round(cx, Kind::default(), kept, &mut known) {
+        round(cx, Kind { deeper: true, ..Kind::default() }, deeper, &mut known);
     }
-    round(cx, Kind { anchored: true, ..Kind::default() }, ANCHORED, &mut most);
-    round(cx, Kind { deeper: true, anchored: true, ..Kind::default() }, ANCHORED_DEEPER, &mut most);
-    more_blocks(cx, most);
+    round(cx, Kind { anchored: true, ..Kind::default() }, ANCHORED, &mut known);
+    round(cx, Kind { deeper: true, anchored: true, ..Kind::default() }, ANCHORED_DEEPER, &mut known);
+    more_blocks(cx, known);
 }
 
 /// Repeats more of them in loops where an SM then holds more blocks.
-fn more_blocks(cx: &mut PassCx, mut most: Option<u32>) {
+fn more_blocks(cx: &mut PassCx, mut known: Known) {
     let Some(occupancy) = Occupancy::of(cx.function) else { return };
     let live = cx.liveness();
-    let now = *most.get_or_insert_with(|| peak(cx.function, &live, File::R)) + EXTRA_REGISTERS;
+    let now = *known.most.get_or_insert_with(|| peak(cx.function, &live, File::R)) + EXTRA_REGISTERS;
     let blocks = occupancy.blocks(now as i32);
     let fewer = |registers: &u32| occupancy.blocks(*registers as i32) > blocks;
     let Some(step) = (now.saturating_sub(FEWER).max(kept(cx.function)[0])..now).rev().find(fewer) else { return };
     let wanted = step.saturating_sub(EXTRA_REGISTERS);
-    round(cx, Kind { deeper: true, anchored: true, whole: true }, wanted, &mut most);
+    round(cx, Kind { deeper: true, anchored: true, whole: true }, wanted, &mut known);
 }
 
 /// The same once the blocks are ordered, where many live: what was near its readers may be far from
 /// them now, and what was scarce may no longer be.
 pub fn again(cx: &mut PassCx) {
-    let mut most = None;
-    if round(cx, Kind::default(), ANCHORED, &mut most) {
-        round(cx, Kind { deeper: true, ..Kind::default() }, ANCHORED, &mut most);
+    let mut known = Known::default();
+    if round(cx, Kind::default(), ANCHORED, &mut known) {
+        round(cx, Kind { deeper: true, ..Kind::default() }, ANCHORED, &mut known);
     }
-    round(cx, Kind { anchored: true, ..Kind::default() }, ANCHORED, &mut most);
-    round(cx, Kind { deeper: true, anchored: true, ..Kind::default() }, ANCHORED_DEEPER, &mut most);
-    more_blocks(cx, most);
+    round(cx, Kind { anchored: true, ..Kind::default() }, ANCHORED, &mut known);
+    round(cx, Kind { deeper: true, anchored: true, ..Kind::default() }, ANCHORED_DEEPER, &mut known);
+    more_blocks(cx, known);
 }
 
 /// What a round repeats: also in loops that the first definition is not in; also what reads
@@ -103,37 +103,47 @@ fn limit(function: &Function, wanted: u32) -> u32 {
     function.attributes().max_registers.map_or(wanted, |most| wanted.min(most.saturating_sub(EXTRA_REGISTERS + MARGIN)))
 }
 
+/// What one round leaves to the next while nothing changes.
+#[derive(Default)]
+struct Known {
+    /// The peak of general registers.
+    most: Option<u32>,
+    ranges: Option<(Ranges, Sweep)>,
+}
+
 /// One round, if more live than is wanted; whether more live than may live in loops, and values
-/// live through loops that could be computed in them. `most` keeps the peak from one round to the
-/// next while nothing changes.
-fn round(cx: &mut PassCx, kind: Kind, wanted: u32, most: &mut Option<u32>) -> bool {
+/// live through loops that could be computed in them.
+fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
     let (live, limit) = (cx.liveness(), limit(cx.function, wanted));
-    if *most.get_or_insert_with(|| peak(cx.function, &live, File::R)) <= limit {
+    if *known.most.get_or_insert_with(|| peak(cx.function, &live, File::R)) <= limit {
         return false;
     }
     let Kind { deeper, anchored, whole } = kind;
     let [_, in_loops] = kept(cx.function);
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
-    let mut ranges = Ranges::from(function, &cfg, &Gone::default(), &live);
+    let from = || Ranges::from(function, &cfg, &Gone::default(), &live);
+    let (mut ranges, sweep) =
+        known.ranges.take().map_or_else(|| (from(), None), |(ranges, sweep)| (ranges, Some(sweep)));
     let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored };
     let mut candidates = Candidates::new(function, &places, &mut ranges);
     if candidates.all.is_empty() {
         return false;
     }
-    let sweep = Sweep::new(function, &ranges, &places);
-    let least = sweep.run(&mut candidates, Limits { live: limit, calls: limit.max(CALLS) });
+    let sweep = sweep.filter(|_| !candidates.extended).unwrap_or_else(|| Sweep::new(function, &ranges));
+    let least = sweep.run(&mut candidates, (&places, &ranges), Limits { live: limit, calls: limit.max(CALLS) });
     if least.live > limit || least.calls > limit.max(CALLS) {
         candidates.forget();
-        if whole {
-            return false;
+        if !whole {
+            sweep.run(&mut candidates, (&places, &ranges), least);
         }
-        sweep.run(&mut candidates, least);
     }
     if candidates.all.iter().any(|c| c.chosen) {
         rewrite::run(function, &places, &candidates, &ranges);
-        *most = None;
+        *known = Known::default();
         cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
+    } else if !candidates.extended {
+        known.ranges = Some((ranges, sweep));
     }
     let through = candidates.all.iter().flat_map(|c| &c.groups).any(|g| g.serves);
     through && (least.live > in_loops.min(limit) || least.calls > CALLS)

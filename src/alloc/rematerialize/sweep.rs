@@ -23,14 +23,12 @@ pub struct Limits {
     pub calls: u32,
 }
 
-pub struct Sweep<'a> {
+pub struct Sweep {
     /// Starts of ranges with what ends them, and points at which calls destroy registers: sorted,
     /// calls before registers and these by number.
     starts: Vec<(u64, u32)>,
     /// Ends of ranges, sorted.
     ends: Vec<u64>,
-    places: &'a Places<'a>,
-    ranges: &'a Ranges,
     blocks: Vec<(u32, Block)>,
     /// For each kind of call, and number of values that live across it, the registers that they
     /// take.
@@ -48,8 +46,8 @@ fn register(key: u64) -> Option<VReg> {
     (key as u32).checked_sub(1).map(VReg::from_u32)
 }
 
-impl<'a> Sweep<'a> {
-    pub fn new(function: &Function, ranges: &'a Ranges, places: &'a Places<'a>) -> Sweep<'a> {
+impl Sweep {
+    pub fn new(function: &Function, ranges: &Ranges) -> Sweep {
         let calls = calls(&ranges.clobbers, &[]);
         let points = |(kind, calls): (usize, &Calls)| -> Vec<(u64, u32)> {
             calls.points.iter().map(|point| (key(*point, None), kind as u32)).collect()
@@ -67,13 +65,13 @@ impl<'a> Sweep<'a> {
             std::iter::once(0).chain(kept.iter().skip(1).map(|n| n as u32 + 1)).collect()
         };
         let across = calls.iter().map(across).collect();
-        Sweep { starts, ends, places, ranges, blocks: first_points(function).0, across, zones: zones(function) }
+        Sweep { starts, ends, blocks: first_points(function).0, across, zones: zones(function) }
     }
 
     /// The sweep; the most that live behind it.
-    pub fn run(&self, candidates: &mut Candidates, limits: Limits) -> Limits {
+    pub fn run(&self, candidates: &mut Candidates, (places, ranges): (&Places, &Ranges), limits: Limits) -> Limits {
         let mut most = limits;
-        let mut live = Live { sweep: self, ended: 0, now: 0, count: 0, cheap: SortedSet::new() };
+        let mut live = Live { sweep: self, places, ranges, ended: 0, now: 0, count: 0, cheap: SortedSet::new() };
         let (mut at, mut zones) = (0, self.zones.iter().peekable());
         for (start, end) in &self.starts {
             let point = (start >> 32) as u32;
@@ -105,7 +103,9 @@ impl<'a> Sweep<'a> {
 
 /// What lives at the point of the sweep.
 struct Live<'a> {
-    sweep: &'a Sweep<'a>,
+    sweep: &'a Sweep,
+    places: &'a Places<'a>,
+    ranges: &'a Ranges,
     /// Ends that are behind.
     ended: usize,
     /// The start at hand; those behind it do not count yet.
@@ -137,7 +137,7 @@ impl Live<'_> {
             let candidate = &candidates.all[entry.1 as usize];
             if entry.2 <= point || candidate.chosen {
                 gone.push(*entry);
-            } else if !candidate.stays(self.sweep.places, block, point) {
+            } else if !candidate.stays(self.places, block, point) {
                 gone.push(*entry);
                 found = Some(entry.1);
                 break;
@@ -150,7 +150,7 @@ impl Live<'_> {
         let candidate = &mut candidates.all[i as usize];
         candidate.chosen = true;
         let lives = |reg: &&VReg| {
-            let ranges = &self.sweep.ranges.of[**reg];
+            let ranges = &self.ranges.of[**reg];
             let at = ranges.partition_point(|r| r.1 <= point);
             ranges.get(at).is_some_and(|r| key(r.0, Some(**reg)) <= self.now)
         };

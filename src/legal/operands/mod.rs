@@ -162,7 +162,8 @@ impl Legalizer<'_> {
     /// Divergence analysis with the reconvergence points that `insert_reconvergence` will make. It
     /// does not know moves that were added later; nothing queries those.
     fn lanes(&mut self, function: &Function) -> &Varying {
-        self.lanes.get_or_insert_with(|| plan(function, &Cfg::new(function)).varying)
+        let lanes = |cfg: &Cfg| plan(function, cfg, &cfg.dominators()).varying;
+        self.lanes.get_or_insert_with(|| lanes(&Cfg::new(function)))
     }
 
     /// A register that has held this constant since an earlier instruction of the block, within the
