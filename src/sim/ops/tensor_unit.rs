@@ -300,8 +300,8 @@ impl Plan {
         Ok(Plan { a, b, sum, negative, turned, rows, columns, depth, whole, scales, keeps, chosen })
     }
 
-    /// The place in the row of an element that is stored of the first factor: of every four, two are
-    /// stored, and four bits have their places; of every two elements of 32 bits, one.
+    /// The place in the row of an element that is stored of the first factor: of every four, two
+    /// are stored, and four bits have their places; of every two elements of 32 bits, one.
     fn spread(&self, tensor: &mut Tensor, row: usize, stored: usize) -> Result<usize, String> {
         let Some(at) = self.chosen else { return Ok(stored) };
         let bits = self.a.bits();
