@@ -639,7 +639,7 @@ fn asks_kind(statement: &ptx::ast::Statement) -> bool {
 }
 
 /// The section of an object for shared variables that belong to no entry.
-fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
+pub(crate) fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
     let image = cubin::Image { size: shared.size, align: shared.align, ..cubin::Image::default() };
     let (kind, flags) = (cubin::symbols::SHT_CUDA_SHARED, 3);
     cubin::KeptSection {

@@ -15,6 +15,7 @@ mod random;
 
 use mutations::mutate;
 use random::Random;
+use sassafras::tables::Target;
 use sassafras::{Diagnostic, Options, compile};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,11 +86,16 @@ fn texts() -> Vec<String> {
     all
 }
 
-/// Options chosen by a seed: a target from the file's own on, a level, a register limit.
-fn options(seed: u64) -> Options {
+/// Options chosen by a seed: a target, of every other seed the one that the text names, since the
+/// newest families are of one target; a level, a register limit.
+fn options(seed: u64, text: &str) -> Options {
     let mut random = Random::new(!seed);
     let targets = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103", "sm_110", "sm_120a", "sm_121"];
-    let mut options = Options::new(targets[random.below(targets.len())]);
+    let chosen = targets[random.below(targets.len())];
+    let named = text.lines().find_map(|line| line.trim().strip_prefix(".target "));
+    let named =
+        named.and_then(|line| line.split([',', ' ', '/']).next()).filter(|name| Target::by_name(name).is_some());
+    let mut options = Options::new(named.filter(|_| seed.is_multiple_of(2)).unwrap_or(chosen));
     options.opt_level = random.below(4) as u8;
     options.max_registers = [None, None, Some(24), Some(32), Some(64)][random.below(5)];
     options
@@ -115,7 +121,7 @@ impl Tally {
     fn add(&mut self, seed: u64, text: &str) -> Result<(), String> {
         let base = HELD.load(Relaxed);
         MOST.store(base, Relaxed);
-        let result = catch_unwind(AssertUnwindSafe(|| compile(text, &options(seed))));
+        let result = catch_unwind(AssertUnwindSafe(|| compile(text, &options(seed, text))));
         let bytes = MOST.load(Relaxed).saturating_sub(base);
         if bytes > MAX_BYTES {
             return Err(format!("seed {seed}: {bytes} bytes held"));
@@ -186,7 +192,7 @@ fn mutated_texts_give_a_cubin_or_an_error() {
         CURRENT.store(seed, Relaxed);
         let text = mutate(seed, &texts);
         if std::env::var("SASSAFRAS_SHOW").is_ok() {
-            eprintln!("{text}\n{:?}", options(seed));
+            eprintln!("{text}\n{:?}", options(seed, &text));
         }
         if let Err(message) = tally.add(seed, &text) {
             eprintln!("{message}");

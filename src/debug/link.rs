@@ -4,8 +4,9 @@
 //! relocations of functions and global variables to the loader. Source: ptxas 13.0.88 -g.
 
 use super::Facts;
-use crate::cubin::symbols::{OTHER_SHARED, STT_CUDA_OBJECT, STT_OBJECT, STT_SECTION};
-use crate::cubin::{Cubin, Image, KeptSymbol, Reloc, Shared, Space as Home, SymbolHome};
+use crate::compile::loose_shared;
+use crate::cubin::symbols::{OTHER_SHARED, STT_CUDA_OBJECT, STT_OBJECT, STT_SECTION, info};
+use crate::cubin::{Binding, Cubin, Image, KeptSymbol, Reloc, Shared, Space as Home, SymbolHome};
 use crate::lower::{LOOSE_SHARED, branch_tables};
 use crate::ptx::ast::{Linkage, Module, SymbolKind};
 use crate::sorted::SortedMap;
@@ -97,11 +98,29 @@ fn place_shared(cubin: &mut Cubin, module: &Module, facts: &Facts) -> SortedMap<
     known.extend(launch.iter().map(|(name, _)| (name.clone(), longest - base)));
     symbols.retain(|symbol| !(is_shared(symbol) && symbol.section == SymbolHome::Undefined));
     name_plainly(symbols);
+    name_arrays(cubin, &launch, longest);
     let section = cubin.kept.sections.iter_mut().find(|section| section.name == LOOSE_SHARED);
     if let Some(section) = section {
         (section.kind, section.image.size) = (NO_BYTES, loose);
     }
     known
+}
+
+/// Adds the symbols of the arrays that launches size, and their section where no other variable has
+/// made it: a debugger finds the arrays by them.
+fn name_arrays(cubin: &mut Cubin, launch: &[(String, u64)], address: u64) {
+    let Some(align) = launch.iter().map(|(_, align)| *align).max() else { return };
+    let home = || SymbolHome::Section(LOOSE_SHARED.to_string());
+    let symbol = |(name, _): &(String, u64)| {
+        let info = info(Binding::Global, STT_OBJECT);
+        KeptSymbol { name: name.clone(), info, section: home(), value: address, ..KeptSymbol::default() }
+    };
+    cubin.kept.symbols.extend(launch.iter().map(symbol));
+    let sections = &mut cubin.kept.sections;
+    match sections.iter_mut().find(|section| section.name == LOOSE_SHARED) {
+        Some(section) => section.align = section.align.max(align),
+        None => sections.push(loose_shared(Shared { size: 0, align })),
+    }
 }
 
 /// Gives the shared variables of functions the names that they have in the text, where no other

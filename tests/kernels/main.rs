@@ -18,6 +18,8 @@ mod simulate_ptxas;
 mod slice;
 mod soft_floats;
 
+#[path = "../support/csv.rs"]
+mod csv;
 #[allow(dead_code)]
 #[path = "../support/exact.rs"]
 mod exact;

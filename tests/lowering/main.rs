@@ -17,6 +17,8 @@ mod regclass;
 #[allow(dead_code)]
 #[path = "../support/cases.rs"]
 mod cases;
+#[path = "../support/csv.rs"]
+mod csv;
 #[allow(dead_code)]
 #[path = "../support/diff.rs"]
 mod diff;

@@ -6,6 +6,7 @@
 //! kernels, and the forms that differ, with the reason. Each form takes one target in turn, with
 //! `SASSAFRAS_ORACLE=all` all of them.
 
+use crate::csv::rows;
 use crate::forms::folder;
 use sassafras::compile::{Options, compile};
 use std::collections::BTreeMap;
@@ -26,26 +27,6 @@ struct Form {
 
 fn facts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/facts/modern")
-}
-
-/// The rows of a CSV text; a column in quotes has them doubled.
-fn rows(text: &str) -> Vec<Vec<String>> {
-    let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
-    let mut letters = text.chars().peekable();
-    while let Some(c) = letters.next() {
-        match c {
-            '"' if quoted && letters.peek() == Some(&'"') => cell.extend(letters.next()),
-            '"' => quoted = !quoted,
-            ',' if !quoted => row.push(std::mem::take(&mut cell)),
-            '\n' if !quoted => {
-                row.push(std::mem::take(&mut cell));
-                rows.push(std::mem::take(&mut row));
-            }
-            '\r' if !quoted => {}
-            _ => cell.push(c),
-        }
-    }
-    rows
 }
 
 fn forms(text: &str) -> Vec<Form> {

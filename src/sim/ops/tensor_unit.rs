@@ -4,8 +4,11 @@
 //! f64 in ascending k, behind the addend, and rounded once. Where factors lie in shared memory is
 //! up to the caller. Two blocks each have half of the rows of the first factor and half of the
 //! columns of the second one; each has the scales of its own rows and of all columns, as CUTLASS
-//! gives them. What the ISA has as figures only is refused: 64 rows of a first factor in tensor
-//! memory, sparse factors, copies of four lanes.
+//! gives them. Where the sums of `.ws` lie, and the numbers of the elements that a sparse factor
+//! has, is a figure of the ISA; the lanes and columns are those of CUTLASS (`tmem_frg_ws` and
+//! `tmem_e_frg` in `mma_traits_sm100_frag.hpp`). What is known from figures alone is refused: fewer
+//! than 128 rows of a first factor in tensor memory or of a sparse one, sparse factors with scales,
+//! copies of four lanes.
 
 use super::format::{BF16, F16, F32, F64, Format, Round, TF32};
 use super::narrow::{Tiny, from_tiny};
@@ -58,6 +61,10 @@ pub struct Product {
     pub scale: u32,
     /// Addresses of the scales of both factors, where they have some.
     pub scales: [u32; 2],
+    /// Whether the unit keeps the second factor (`.ws`), which gives the sums other lanes.
+    pub keeps: bool,
+    /// Address of the numbers of the elements that a sparse first factor has.
+    pub chosen: Option<u32>,
 }
 
 /// The type of the elements of a factor.
@@ -175,9 +182,12 @@ impl Sum {
 const PACK: usize = 16;
 /// Where four bits lie in a byte.
 const NIBBLE_AT: u32 = 2;
-/// Bits of a descriptor that say what is not modelled: sparse factors, larger shifts, more depth.
-const LOST: u32 = 0xe080_0047;
+/// Bits of a descriptor that say what is not modelled: larger shifts, more depth, other numbers of
+/// a sparse factor, and such a factor with scales.
+const LOST: u32 = 0xe080_0043;
 const LOST_SCALED: u32 = 0x8700_004f;
+/// Bit of a descriptor: the first factor is sparse.
+pub const SPARSE: u32 = 1 << 2;
 /// Bits of an address of scales; the others say what the descriptor says as well.
 const SCALES_AT: u32 = 0x3fff_ffff;
 /// Lanes that hold scales, as often as there are quarters.
@@ -241,16 +251,21 @@ struct Plan {
     turned: [bool; 2],
     rows: u32,
     columns: u32,
+    /// Elements of a line that are stored of the first factor, and those of the second one.
     depth: usize,
+    whole: usize,
     scales: Option<Scales>,
+    keeps: bool,
+    chosen: Option<u32>,
 }
 
 impl Plan {
-    fn of(kind: Kind, of: u32, blocks: u32) -> Result<Plan, String> {
+    fn of(p: &Product, blocks: u32) -> Result<Plan, String> {
+        let Product { kind, of, keeps, chosen, .. } = *p;
         let field = |at: u32, bits: u32| of >> at & ((1 << bits) - 1);
         let scales = Scales::of(kind, of)?;
         let lost = if scales.is_some() { LOST_SCALED } else { LOST };
-        if of & lost != 0 {
+        if of & lost != 0 || scales.is_none() && (of & SPARSE != 0) != chosen.is_some() {
             return Err(format!("the descriptor {of:#010x} of a product is not modelled"));
         }
         let (a, b) = (Element::of(kind, field(7, 3))?, Element::of(kind, field(10, 3))?);
@@ -267,6 +282,7 @@ impl Plan {
         let step = if rows == 256 { 16 } else { step };
         let fits = match (blocks, scales.is_some()) {
             (1, true) => rows == 128,
+            (1, false) if keeps => matches!(rows, 32 | 64 | 128) && matches!(columns, 64 | 128 | 256),
             (1, false) => rows == 64 || rows == 128,
             (_, true) => rows == 256,
             (_, false) => rows == 128 || rows == 256,
@@ -274,9 +290,35 @@ impl Plan {
         if !fits || columns == 0 || columns > 256 || columns % step != 0 {
             return Err(format!("a product of {rows} rows and {columns} columns"));
         }
+        if chosen.is_some() && (rows / blocks != 128 || scales.is_some()) {
+            return Err("fewer than 128 rows of a sparse factor, or its scales, are not modelled".to_string());
+        }
         let negative = field(13, 1) != field(14, 1);
         let turned = [field(15, 1) == 1, field(16, 1) == 1];
-        Ok(Plan { a, b, sum, negative, turned, rows, columns, depth: 256 / a.bits(), scales })
+        let depth = 256 / a.bits();
+        let whole = if chosen.is_some() { 2 * depth } else { depth };
+        Ok(Plan { a, b, sum, negative, turned, rows, columns, depth, whole, scales, keeps, chosen })
+    }
+
+    /// The place in the row of an element that is stored of the first factor: of every four, two
+    /// are stored, and four bits have their places; of every two elements of 32 bits, one.
+    fn spread(&self, tensor: &mut Tensor, row: usize, stored: usize) -> Result<usize, String> {
+        let Some(at) = self.chosen else { return Ok(stored) };
+        let bits = self.a.bits();
+        let (group, slot) = if bits == 32 { (stored, 0) } else { (stored / 2, stored % 2) };
+        // Wider elements: eight rows have 16 bits of a lane, and the eight rows below the others.
+        let (lane, column, four) = match bits {
+            8 => (row, group / 8, group % 8),
+            _ => (row % 8 + 8 * (group / 4) + 16 * (row / 16), 0, group % 4 + 4 * (row / 8 % 2)),
+        };
+        let cell = *tensor.cell((at >> 16) + lane as u32, (at & 0xffff) + column as u32)?;
+        let numbers = cell >> (4 * four) & 0xf;
+        match (bits, numbers) {
+            (32, 0b0100) => Ok(2 * group),
+            (32, 0b1110) => Ok(2 * group + 1),
+            (8 | 16, numbers) if numbers & 3 < numbers >> 2 => Ok(4 * group + (numbers >> (2 * slot) & 3) as usize),
+            _ => Err(format!("the elements {numbers:#06b} of row {row} of a sparse factor")),
+        }
     }
 
     /// The scale of an element of a factor.
@@ -285,11 +327,14 @@ impl Plan {
     }
 
     /// The lane and column of a sum in the block that has its row, relative to the address: with
-    /// 64 rows in each of two blocks, half of the columns lie in the upper lanes.
+    /// 64 rows in each of two blocks, half of the columns lie in the upper lanes, and so they do if
+    /// the unit keeps the second factor, or a quarter in each warp's lanes with 32 rows.
     fn place(&self, row: u32, column: u32, blocks: u32) -> (u32, u32) {
         let half = self.columns / 2;
+        let quarter = self.columns / 4;
         match (self.rows / blocks, blocks) {
-            (64, 1) => (32 * (row / 16) + row % 16, column),
+            (32, _) => (row + 32 * (column / quarter), column % quarter),
+            (64, 1) if !self.keeps => (32 * (row / 16) + row % 16, column),
             (64, _) => (row + 64 * (column / half), column % half),
             _ => (row, column),
         }
@@ -312,16 +357,17 @@ pub fn product<E: From<String>>(
     mut shared: impl FnMut(&[u8], Place) -> Result<u64, E>,
 ) -> Result<(), E> {
     let blocks = sides.len().max(1);
-    let plan = Plan::of(p.kind, p.of, blocks as u32)?;
-    let (depth, rows, columns) = (plan.depth, plan.rows as usize / blocks, plan.columns as usize / blocks);
+    let plan = Plan::of(p, blocks as u32)?;
+    let (depth, whole, rows, columns) =
+        (plan.depth, plan.whole, plan.rows as usize / blocks, plan.columns as usize / blocks);
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for (tensor, memory) in sides.iter_mut() {
         for row in 0..rows {
             for k in 0..depth {
                 let bits = match p.first {
                     First::Shared(at) => plan.a.load((at, plan.turned[0], row, k), &mut |at| shared(memory, at))?,
-                    First::Tensor(_) if rows == 64 || plan.turned[0] => {
-                        return Err("64 rows in tensor memory are not modelled".to_string().into());
+                    First::Tensor(_) if rows < 128 || plan.turned[0] => {
+                        return Err(format!("{rows} rows in tensor memory are not modelled").into());
                     }
                     First::Tensor(at) => {
                         let bit = k * plan.a.bits();
@@ -330,11 +376,12 @@ pub fn product<E: From<String>>(
                     }
                 };
                 let number = plan.a.number(bits) * plan.scale(tensor, p.scales, 0, (row, k))?;
-                first.push(if plan.negative { -number } else { number });
+                let at = plan.spread(tensor, row, k)?;
+                first.push((at, if plan.negative { -number } else { number }));
             }
         }
         for column in 0..columns {
-            for k in 0..depth {
+            for k in 0..whole {
                 let bits = plan.b.load((p.second, plan.turned[1], column, k), &mut |at| shared(memory, at))?;
                 second.push(plan.b.number(bits));
             }
@@ -343,7 +390,7 @@ pub fn product<E: From<String>>(
     for (side, (tensor, _)) in sides.iter_mut().enumerate() {
         let mut second = second.clone();
         for (at, number) in second.iter_mut().enumerate() {
-            *number *= plan.scale(tensor, p.scales, 1, (at / depth, at % depth))?;
+            *number *= plan.scale(tensor, p.scales, 1, (at / whole, at % whole))?;
         }
         for row in 0..rows {
             for column in 0..plan.columns {
@@ -355,8 +402,8 @@ pub fn product<E: From<String>>(
                 let cell = tensor.cell(lane, (p.to & 0xffff) + right)?;
                 let old = if p.added { plan.sum.number(*cell) / f64::from(1u32 << p.scale) } else { 0.0 };
                 let a = &first[(side * rows + row) * depth..][..depth];
-                let b = &second[column as usize * depth..][..depth];
-                *cell = plan.sum.cell(a.iter().zip(b).fold(old, |sum, (a, b)| sum + a * b));
+                let b = &second[column as usize * whole..][..whole];
+                *cell = plan.sum.cell(a.iter().fold(old, |sum, (k, a)| sum + a * b[*k]));
             }
         }
     }
@@ -483,6 +530,8 @@ mod tests {
             added: true,
             scale: 1,
             scales: [0; 2],
+            keeps: false,
+            chosen: None,
         };
         *tensor.cell(3, 5).expect("there") = 8f32.to_bits();
         let element = |_: &[u8], (at, ..): Place| Ok::<_, String>(if at == 1 { 0x3c00 } else { 0x4000 });

@@ -216,7 +216,9 @@ impl Resolver<'_, '_> {
                 let kind = self.kind(i);
                 Ok(Act::Collective(Box::new(super::tensor_memory::resolve(&self.names, i, kind)?)))
             }
-            Op::Tcgen05Mma => super::tensor_unit::multiply(&self.names, i),
+            Op::Tcgen05Mma | Op::Tcgen05MmaSp | Op::Tcgen05MmaWs | Op::Tcgen05MmaWsSp => {
+                super::tensor_unit::multiply(&self.names, i)
+            }
             Op::Tcgen05Cp => super::tensor_unit::copies(&self.names, i),
             Op::Tcgen05Shift => super::tensor_unit::shifts(&self.names, i),
             Op::Tcgen05Commit => {

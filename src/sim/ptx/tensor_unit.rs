@@ -13,7 +13,7 @@ use crate::ptx::ast::{self, Instruction, OperandKind};
 use crate::sim::fault::{Fault, Kind as FaultKind};
 use crate::sim::ops::tensor_unit::{Copy, CopyShape, First, Kind, Place, Product, copy, product, shift};
 use crate::tables::ptx::{
-    CopyShape as Lines, CopyWarps, CtaGroup, Packed, ScalarType, Space, TensorBlocks, TensorKind,
+    CopyShape as Lines, CopyWarps, CtaGroup, Op, Packed, ScalarType, Space, TensorBlocks, TensorKind,
 };
 
 /// What one thread has the unit do, for its block or for the pair that it belongs to.
@@ -49,6 +49,9 @@ struct Multiply {
     of: Src,
     kept: Vec<Src>,
     scales: Vec<(Src, i64)>,
+    /// Whether the unit keeps the second factor, and where the numbers of a sparse one are.
+    keeps: bool,
+    chosen: Option<(Src, i64)>,
     added: Src,
     scale: Src,
 }
@@ -107,7 +110,7 @@ fn kind(i: &Instruction) -> Result<Kind, Refusal> {
     })
 }
 
-/// `tcgen05.mma`
+/// `tcgen05.mma`, `.sp` and `.ws`
 pub fn multiply(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
     if i.mods.ashift {
         return Err("rows that move".into());
@@ -115,7 +118,14 @@ pub fn multiply(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
     if i.mods.table {
         return Err("factors that are looked up in a table".into());
     }
-    let [to, first, second, of, rest @ ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
+    let sparse = matches!(i.op, Op::Tcgen05MmaSp | Op::Tcgen05MmaWsSp);
+    let keeps = matches!(i.op, Op::Tcgen05MmaWs | Op::Tcgen05MmaWsSp);
+    let [to, first, second, rest @ ..] = i.operands.as_slice() else { return Err("too few operands".into()) };
+    let (chosen, rest) = rest.split_at(usize::from(sparse));
+    let [of, rest @ ..] = rest else { return Err("too few operands".into()) };
+    if keeps && rest.len() > 1 {
+        return Err("columns that are zero".into());
+    }
     let in_tensor = matches!(first.kind, OperandKind::Address(_));
     let first = match in_tensor {
         true => tensor_place(names, first)?,
@@ -136,6 +146,8 @@ pub fn multiply(names: &Names, i: &Instruction) -> Result<Act, Refusal> {
             of: names.src(of, Some(ScalarType::B32))?,
             kept: kept.iter().map(|e| names.src(e, Some(ScalarType::B32))).collect::<Result<_, _>>()?,
             scales: scales.iter().map(|operand| tensor_place(names, operand)).collect::<Result<_, _>>()?,
+            keeps,
+            chosen: chosen.first().map(|operand| tensor_place(names, operand)).transpose()?,
             added: names.src(&rest[0], Some(ScalarType::Pred))?,
             scale: rest.get(1).map_or(Ok(Src::Imm(0)), |operand| names.src(operand, Some(ScalarType::U32)))?,
         }),
@@ -194,6 +206,8 @@ impl Scene<'_> {
             added: self.decided(thread, &m.added) != 0,
             scale: self.decided(thread, &m.scale) as u32,
             scales,
+            keeps: m.keeps,
+            chosen: m.chosen.as_ref().map(|at| self.tensor_at(thread, at)),
         }
     }
 }

@@ -45,10 +45,23 @@ pub struct Factors {
     pub in_tensor: bool,
     /// Whether two blocks have a half each.
     pub two: bool,
-    /// The first uniform register that says which lanes keep their sums.
+    /// The first uniform register that says which lanes keep their sums, or which columns are zero.
     pub kept: Option<u8>,
     /// The first of two with the addresses of scales.
     pub scales: Option<u8>,
+    /// Whether the unit keeps the second factor.
+    pub keeps: bool,
+}
+
+impl Factors {
+    /// Registers that say which lanes keep their sums, or which columns are zero.
+    pub fn kept_words(self) -> u8 {
+        match (self.keeps, self.two) {
+            (true, _) => 2,
+            (false, true) => 8,
+            (false, false) => 4,
+        }
+    }
 }
 
 /// Executes one of them.
@@ -113,6 +126,11 @@ pub fn execute(
             }
         }
         Act::Product(factors) => {
+            // Such a product has columns that are zero instead of lanes that keep their sums.
+            let zeros = factors.kept.filter(|_| factors.keeps).map(usize::from);
+            if zeros.is_some_and(|first| w.ureg(first) | w.ureg(first + 1) != 0) {
+                return Err(wrong("columns that are zero in a product are not modelled".to_string()));
+            }
             let p = operands(w, code, lane, factors);
             let mut sides = cluster::sides(m, block, factors.two)?;
             product::<Fault>(&mut sides, &p, cell).map_err(|fault| fault.on_lane(lane))?;
@@ -156,12 +174,13 @@ fn registers(w: &Warp, first: u8, count: usize) -> Words {
     (0..count).map(|i| std::array::from_fn(|lane| w.reg(usize::from(first) + i, lane))).collect()
 }
 
-fn operands(w: &Warp, code: &Code, lane: usize, Factors { kind, in_tensor, two, kept, scales }: Factors) -> Product {
+fn operands(w: &Warp, code: &Code, lane: usize, factors: Factors) -> Product {
+    let Factors { kind, in_tensor, kept, scales, keeps, .. } = factors;
     let first = w.get(&code.a, lane);
-    let of = (w.get(&code.ub, lane) >> 32) as u32;
-    let words = if two { 8 } else { 4 };
+    let (chosen, of) = (w.get(&code.ub, lane) as u32, (w.get(&code.ub, lane) >> 32) as u32);
+    let words = usize::from(factors.kept_words());
     let word = |first: u8, i: usize| if i < words { w.ureg(usize::from(first) + i) } else { 0 };
-    let mask = kept.map_or([0; 8], |first| std::array::from_fn(|i| word(first, i)));
+    let mask = kept.filter(|_| !keeps).map_or([0; 8], |first| std::array::from_fn(|i| word(first, i)));
     let scales = scales.map_or([0; 2], |first| std::array::from_fn(|i| w.ureg(usize::from(first) + i)));
     Product {
         kind,
@@ -173,5 +192,7 @@ fn operands(w: &Warp, code: &Code, lane: usize, Factors { kind, in_tensor, two, 
         added: w.pred(code.pp) >> lane & 1 != 0,
         scale: code.off as u32,
         scales,
+        keeps,
+        chosen: (of & tensor_unit::SPARSE != 0).then_some(chosen),
     }
 }

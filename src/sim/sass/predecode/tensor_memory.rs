@@ -89,8 +89,8 @@ fn extreme(b: &Builder) -> Option<Extreme> {
 
 fn product(b: &mut Builder) -> Result<Exec, String> {
     let text = |b: &Builder, kind: Mod| kind.text(b.lifted.inst.mods.get(kind));
-    if b.has("WS") || b.has("ASHIFT") {
-        return Err("products that keep the second factor, or whose rows move, are not simulated".to_string());
+    if b.has("ASHIFT") {
+        return Err("products whose rows move are not simulated".to_string());
     }
     if b.has("LUTB") {
         return Err("products whose second factor is looked up in a table are not simulated".to_string());
@@ -114,8 +114,9 @@ fn product(b: &mut Builder) -> Result<Exec, String> {
     b.code.off = b.imm(Role::Mask) as i64;
     let last = b.arg(Role::F);
     let last = (last.kind == ArgKind::UReg && last.val != URZ).then_some(last.val as u8);
+    let keeps = b.has("WS");
     let (kept, scales) = if scaled { (None, last) } else { (last, None) };
-    Ok(Exec::TensorMemory(Act::Product(Factors { kind, in_tensor, two: b.has("2CTA"), kept, scales })))
+    Ok(Exec::TensorMemory(Act::Product(Factors { kind, in_tensor, two: b.has("2CTA"), kept, scales, keeps })))
 }
 
 fn copied(b: &mut Builder) -> Result<Exec, String> {

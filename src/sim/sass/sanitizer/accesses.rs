@@ -134,7 +134,7 @@ impl Touches {
             }
         }
         if let Exec::TensorMemory(tensor_memory::Act::Product(factors)) = code.exec {
-            for (first, count) in [(factors.kept, if factors.two { 8 } else { 4 }), (factors.scales, 2)] {
+            for (first, count) in [(factors.kept, factors.kept_words()), (factors.scales, 2)] {
                 t.reads.extend(first.map(|first| Run { file: File::UReg, first, count, slot: Slot::Extra }));
             }
         }
