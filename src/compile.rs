@@ -589,7 +589,8 @@ fn module_of(
     let mut kept = cubin::Kept::default();
     if object {
         kept.symbols = [kernel_image::table_symbols(&functions), lowered.object.symbols].concat();
-        kept.sections.extend(lowered.object.shared.map(loose_shared));
+        let shared = |shared| cubin::KeptSection::of_shared(lower::LOOSE_SHARED, shared);
+        kept.sections.extend(lowered.object.shared.map(shared));
     }
     kept.symbols.extend(kernel_image::driver_symbols(&functions));
     kept.symbols.extend(references::symbols_of(&functions, module));
@@ -635,20 +636,6 @@ fn asks_kind(statement: &ptx::ast::Statement) -> bool {
     match statement {
         ptx::ast::Statement::Instruction(inst) => inst.op == crate::tables::ptx::Op::Istypep,
         _ => false,
-    }
-}
-
-/// The section of an object for shared variables that belong to no entry.
-pub(crate) fn loose_shared(shared: cubin::Shared) -> cubin::KeptSection {
-    let image = cubin::Image { size: shared.size, align: shared.align, ..cubin::Image::default() };
-    let (kind, flags) = (cubin::symbols::SHT_CUDA_SHARED, 3);
-    cubin::KeptSection {
-        name: lower::LOOSE_SHARED.to_string(),
-        kind,
-        flags,
-        align: shared.align,
-        image,
-        ..cubin::KeptSection::default()
     }
 }
 

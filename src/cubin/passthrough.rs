@@ -4,7 +4,8 @@
 //! References are by name, as in the model. The second representation of the code is named but
 //! never kept.
 
-use super::model::{Attribute, Image};
+use super::model::{Attribute, Image, Shared};
+use super::symbols::SHT_CUDA_SHARED;
 
 /// Contents that the reader could not put into a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,15 @@ pub struct KeptSection {
     pub link: Option<String>,
     pub info: SectionInfo,
     pub image: Image,
+}
+
+impl KeptSection {
+    /// The section of shared variables that belong to no entry.
+    pub fn of_shared(name: &str, shared: Shared) -> KeptSection {
+        let image = Image { size: shared.size, align: shared.align, ..Image::default() };
+        let (kind, flags) = (SHT_CUDA_SHARED, 3);
+        KeptSection { name: name.to_string(), kind, flags, align: shared.align, image, ..KeptSection::default() }
+    }
 }
 
 /// Meaning of `sh_info` of a kept section.

@@ -4,9 +4,8 @@
 //! relocations of functions and global variables to the loader. Source: ptxas 13.0.88 -g.
 
 use super::Facts;
-use crate::compile::loose_shared;
 use crate::cubin::symbols::{OTHER_SHARED, STT_CUDA_OBJECT, STT_OBJECT, STT_SECTION, info};
-use crate::cubin::{Binding, Cubin, Image, KeptSymbol, Reloc, Shared, Space as Home, SymbolHome};
+use crate::cubin::{Binding, Cubin, Image, KeptSection, KeptSymbol, Reloc, Shared, Space as Home, SymbolHome};
 use crate::lower::{LOOSE_SHARED, branch_tables};
 use crate::ptx::ast::{Linkage, Module, SymbolKind};
 use crate::sorted::SortedMap;
@@ -119,7 +118,7 @@ fn name_arrays(cubin: &mut Cubin, launch: &[(String, u64)], address: u64) {
     let sections = &mut cubin.kept.sections;
     match sections.iter_mut().find(|section| section.name == LOOSE_SHARED) {
         Some(section) => section.align = section.align.max(align),
-        None => sections.push(loose_shared(Shared { size: 0, align })),
+        None => sections.push(KeptSection::of_shared(LOOSE_SHARED, Shared { size: 0, align })),
     }
 }
 

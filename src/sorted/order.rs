@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-/// Sorts by a key; entries with equal keys stay in their order. The key is made for each comparison.
+/// Sorts by a key, which is made for each comparison; entries with equal keys stay in their order.
 pub fn by_key<T, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K) {
     by(list, |a, b| key(a).cmp(&key(b)));
 }
