@@ -642,6 +642,7 @@ fn kernels_run_with_debug_information() {
     }
     println!("{ran} launches; refused:\n{}", refused.join("\n"));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    refused.retain(|text| !text.ends_with(NO_FRAME));
     assert!(only.is_some() || refused.len() <= MOST_REFUSED, "{}", refused.join("\n"));
 }
 
@@ -661,9 +662,9 @@ fn functions_of_the_driver_are_not_missing() {
     }
 }
 
-/// Cases that need what a file of separate functions has not: tensor memory that is allocated,
-/// references and functions of the driver by name, and what else objects do not have.
-const MOST_REFUSED: usize = 13;
+/// Cases that need what a file of separate functions has not, besides tensor memory that is
+/// allocated: references and functions of the driver by name, and what else objects do not have.
+const MOST_REFUSED: usize = 6;
 
 /// Kernels beside that of `arrays.ptx`, with other sizes of static shared memory.
 const MORE_ENTRIES: &str = r"
