@@ -6,6 +6,8 @@
 //! entries lie in a list, and from [`CHUNK`] of them on in several, each before the next. So no
 //! insertion and no removal moves more than a chunk, wherever it falls, and a small map is one
 //! list.
+//!
+//! Lists are sorted here as well, by one function for all types.
 
 mod iter;
 mod map;
