@@ -25,7 +25,8 @@ use crate::tables::{Op, Prop};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
-/// The longest quiet way, in blocks.
+/// The longest quiet way in SSA form, in blocks. What is decided there stays true when edges get
+/// blocks of their own, so any length will do out of SSA form.
 const LONGEST: usize = 16;
 
 /// The blocks that lanes may come to from a branch before its reconvergence point.
@@ -121,21 +122,24 @@ impl Region {
         way.iter().all(|block| cfg.succs[*block].len() == 1).then_some(way)
     }
 
-    /// The blocks from a way out of the branch to the reconvergence point, if they are few and name
-    /// no uniform register that the allocator will choose.
+    /// The blocks from a way out of the branch to the reconvergence point, if they name no uniform
+    /// register that the allocator will choose and are not too many.
     fn quiet(&self, function: &Function, cfg: &Cfg, from: Block) -> Option<Vec<Block>> {
         let plain = |inst: &InstId| {
             let parts = function.callee(*inst).is_some_and(Callee::parts_lanes);
             !parts && !names_uniform(function, *inst)
         };
+        let most = if function.is_ssa() { LONGEST } else { usize::MAX };
         let (mut way, mut next) = (vec![from], 0);
+        let mut seen = BlockSet::new(function.block_limit());
+        seen.insert(from);
         while let Some(block) = way.get(next).copied() {
             next += 1;
-            if way.len() > LONGEST || !self.set.contains(block) || !function[block].iter().all(plain) {
+            if way.len() > most || !self.set.contains(block) || !function[block].iter().all(plain) {
                 return None;
             }
             for succ in cfg.succs[block].iter().filter(|succ| **succ != self.meet) {
-                if !way.contains(succ) {
+                if seen.insert(*succ) {
                     way.push(*succ);
                 }
             }

@@ -135,6 +135,25 @@ def elections_later():
     return [launch("elections_later", 1, 64, [IN("u32", x), OUT("u32", out)])]
 
 
+def long_ways():
+    rows = lcg("s32", 64, 1507, 0xFFFFFF)
+    pairs = [(rows[2 * i], rows[2 * i + 1]) for i in range(32)]
+    out = []
+    for x, y in pairs:
+        v = x
+        for c in range(max(y & 7, 1)):
+            v = signed(3 * v + c)
+        out.append(y if x < y else v)
+    least = min(x for x, y in pairs if x < y)
+    whole = lcg("u64", 32, 1508, 0xFFFFFF)
+    k, doubles = 1.5 + 2.0**-52, []
+    for i, v in enumerate(whole):
+        f = float(2 * v if i & 1 else v)
+        doubles.append(sub(mul(add(fma(f, k, f, F64), k, F64), k, F64), k, F64))
+    return [launch("long_ways", 1, 32, [IN("s32", rows), INOUT("s32", listed([99999999]), [least]), OUT("s32", out)]),
+            launch("constants_behind_calls", 1, 32, [IN("u64", whole), OUT("f64", doubles)])]
+
+
 def histogram():
     n = 300
     x, start = lcg("u32", n, 6, 0xFF), iota("u32", 16, 100, 1)
@@ -2496,7 +2515,7 @@ def unrolled_round():
 
 
 KERNELS = [
-    unrolled, unrolled_round, vectorize,
+    unrolled, unrolled_round, vectorize, long_ways,
     saxpy, vecadd, reduce_shared, reduce_shuffle, redux_groups, matmul_tiled, transpose, scan_shared, scan_warp, histogram, bitonic, stencil1d, stencil2d,
     mandelbrot, nested_loops, irreducible, early_return, shuffle_modes, votes, match_all, spin_lock_warp, spin_lock_blocks, dynamic_shared, predicated,
     int64, carry_chain, compare_minmax, bits, muls, narrow, convert, float32, float_compare, float64, bank_constants, shader_constants, private_calls, atomics32, atomics64, reductions,
