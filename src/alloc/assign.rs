@@ -171,6 +171,7 @@ impl<'a> Assigner<'a> {
         order
     }
 
+    #[inline]
     fn own(&self, class: u32) -> std::ops::Range<usize> {
         self.choice.of_class(class, self.classes.classes[class as usize].columns.len())
     }

@@ -52,11 +52,13 @@ pub struct Class {
 
 impl Class {
     /// First point at which one of its registers is live.
+    #[inline]
     pub fn start(&self) -> Option<u32> {
         self.columns.iter().filter_map(|c| c.ranges.first()).map(|r| r.0).min()
     }
 
     /// Number of adjacent registers that it spans.
+    #[inline]
     pub fn width(&self) -> i32 {
         self.columns.last().map_or(0, |l| l.slot - self.columns[0].slot + 1)
     }
@@ -299,7 +301,7 @@ impl Classes {
         let moved = std::mem::take(&mut self.classes[b as usize].columns);
         for mut column in moved {
             column.slot += shift;
-            for member in &column.members {
+            for member in column.members.iter() {
                 self.place[*member] = (a, column.slot);
             }
             let columns = &mut self.classes[a as usize].columns;

@@ -42,6 +42,7 @@ impl Mask {
     }
 
     /// Whether a register is in the set.
+    #[inline]
     pub fn contains(&self, number: i32) -> bool {
         (0..256).contains(&number) && self.0[number as usize / 64] >> (number % 64) & 1 != 0
     }

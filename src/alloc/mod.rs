@@ -330,7 +330,7 @@ impl Allocator<'_> {
         for class in &classes.classes {
             let Some(base) = class.base else { continue };
             for column in &class.columns {
-                for member in &column.members {
+                for member in column.members.iter() {
                     self.function[*member].phys = Some((base + column.slot) as u16);
                 }
             }

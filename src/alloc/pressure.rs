@@ -282,12 +282,14 @@ fn lives(classes: &Classes, file: File) -> Vec<u32> {
     // By how many more live from a point on.
     let mut changes = Vec::new();
     let own = classes.classes.iter().filter(|class| class.file == file);
-    for range in own.flat_map(|class| &class.columns).flat_map(|column| &column.ranges) {
-        if changes.is_empty() {
-            changes = vec![0i32; classes.end as usize + 1];
+    for column in own.flat_map(|class| &class.columns) {
+        for (first, last) in column.ranges.iter() {
+            if changes.is_empty() {
+                changes = vec![0i32; classes.end as usize + 1];
+            }
+            changes[*first as usize] += 1;
+            changes[*last as usize] -= 1;
         }
-        changes[range.0 as usize] += 1;
-        changes[range.1 as usize] -= 1;
     }
     let mut now = 0;
     changes

@@ -75,12 +75,14 @@ pub struct RangeTable {
 impl Index<VReg> for RangeTable {
     type Output = RangeList;
 
+    #[inline]
     fn index(&self, reg: VReg) -> &RangeList {
         self.lists.get(reg.index()).unwrap_or(&self.none)
     }
 }
 
 impl IndexMut<VReg> for RangeTable {
+    #[inline]
     fn index_mut(&mut self, reg: VReg) -> &mut RangeList {
         &mut self.lists[reg.index()]
     }
@@ -216,22 +218,28 @@ impl Open {
         }
         self.bounds += 1;
         live_out.iter().for_each(|reg| self.of[reg.index()].bound = self.bounds);
-        let Open { of, touched, count, bounds } = self;
-        touched.retain(|reg| {
-            let ending = &mut of[reg.index()];
-            if ending.end != CLOSED && ending.bound != *bounds {
+        let mut kept = 0;
+        for at in 0..self.touched.len() {
+            let reg = self.touched[at];
+            let ending = &mut self.of[reg.index()];
+            if ending.end != CLOSED && ending.bound != self.bounds {
                 let end = std::mem::replace(&mut ending.end, CLOSED);
-                *count -= 1;
-                push(&mut ranges[*reg], (point, end));
+                self.count -= 1;
+                push(&mut ranges[reg], (point, end));
             }
             ending.listed = ending.end != CLOSED;
-            ending.listed
-        });
+            if ending.listed {
+                self.touched[kept] = reg;
+                kept += 1;
+            }
+        }
+        self.touched.truncate(kept);
     }
 }
 
 /// Adds a range to a list in which the first one is the last: what ends where another one begins
 /// is one with that.
+#[inline]
 fn push(list: &mut RangeList, range: Range) {
     match list.last_mut() {
         Some(last) if last.0 == range.1 => last.0 = range.0,
@@ -245,14 +253,14 @@ pub fn normalize(list: &mut RangeList) {
         return;
     }
     list.sort_unstable();
-    let mut kept = 0;
-    for i in 1..list.len() {
-        let range = list[i];
-        if range.0 <= list[kept].1 {
-            list[kept].1 = list[kept].1.max(range.1);
+    let (mut kept, all) = (0, list.as_mut_slice());
+    for i in 1..all.len() {
+        let range = all[i];
+        if range.0 <= all[kept].1 {
+            all[kept].1 = all[kept].1.max(range.1);
         } else {
             kept += 1;
-            list[kept] = range;
+            all[kept] = range;
         }
     }
     list.truncate(kept + 1);
@@ -261,13 +269,20 @@ pub fn normalize(list: &mut RangeList) {
 /// Sorts by point, in time linear in their number where there are not far more of them than items;
 /// what has the same point keeps its order.
 pub fn sort_by_point<T: Copy>(items: &mut Vec<T>, point: impl Fn(&T) -> u32) {
-    let end = items.iter().map(&point).max().map_or(0, |last| last as usize + 1);
+    let mut end = 0;
+    for item in &*items {
+        end = end.max(point(item) as usize + 1);
+    }
     if items.len() < end / POINTS_A_COUNT {
         return crate::sorted::by_key(items, point);
     }
     let mut next = vec![0u32; end + 1];
-    items.iter().for_each(|item| next[point(item) as usize + 1] += 1);
-    (0..end).for_each(|at| next[at + 1] += next[at]);
+    for item in &*items {
+        next[point(item) as usize + 1] += 1;
+    }
+    for at in 0..end {
+        next[at + 1] += next[at];
+    }
     let mut sorted = items.clone();
     for item in items.iter() {
         let at = &mut next[point(item) as usize];
@@ -300,6 +315,7 @@ pub fn merge(into: &mut RangeList, mut from: RangeList) {
 }
 
 /// Whether two sorted lists of ranges intersect.
+#[inline]
 pub fn overlaps<'r>(mut a: &'r [Range], mut b: &'r [Range]) -> bool {
     if a.len() > b.len() {
         std::mem::swap(&mut a, &mut b);

@@ -9,7 +9,7 @@ use super::bundles::Classes;
 use super::ranges::Gone;
 use crate::analysis::Loops;
 use crate::ori::destruct::copy;
-use crate::ori::{Function, InstId, VReg};
+use crate::ori::{Function, InstId, VReg, VecId};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop};
@@ -33,21 +33,21 @@ pub fn alignment(op: Op, len: usize) -> i32 {
 /// operands (instruction, position) that are left.
 pub fn place(function: &Function, classes: &mut Classes, gone: &Gone, loops: &Loops) -> SortedSet<(InstId, usize)> {
     let mut operands: Vec<(Reverse<u32>, InstId, usize)> = Vec::new();
-    let mut counts: SortedMap<(Reverse<u32>, &[VReg]), u32> = SortedMap::new();
+    let mut counts: SortedMap<(Reverse<u32>, VecId), u32> = SortedMap::new();
     for block in function.layout() {
         for inst in &function[*block] {
             for (i, operand) in function.args(*inst).iter().enumerate() {
                 if let Some(vector) = operand.as_vector().filter(|_| !gone.is_marker(*inst)) {
                     let depth = Reverse(loops.depth(*block));
                     operands.push((depth, *inst, i));
-                    *counts.entry((depth, function.vector_regs(vector))).or_default() += 1;
+                    *counts.entry((depth, vector)).or_default() += 1;
                 }
             }
         }
     }
     let frequent = |(depth, inst, i): &(Reverse<u32>, InstId, usize)| {
-        let regs = function.args(*inst)[*i].as_vector().map_or(&[][..], |vector| function.vector_regs(vector));
-        (*depth, Reverse(counts.get(&(*depth, regs)).copied()))
+        let vector = function.args(*inst)[*i].as_vector();
+        (*depth, Reverse(vector.and_then(|vector| counts.get(&(*depth, vector)).copied())))
     };
     crate::sorted::by_cached_key(&mut operands, frequent);
     let mut left = SortedSet::new();

@@ -39,6 +39,7 @@ impl DefUse {
 
     /// The unguarded pure instruction that defines a register without a fixed place; `None`
     /// otherwise.
+    #[inline]
     pub fn def_of(&self, function: &Function, reg: VReg) -> Option<InstId> {
         let inst = self.definition[reg]?;
         (is_pure(function, inst) && is_free(function, reg)).then_some(inst)
@@ -62,6 +63,7 @@ impl DefUse {
     }
 
     /// The compile-time constant value of a one-word operand without modifiers.
+    #[inline]
     pub fn known(&self, function: &Function, operand: Operand) -> Option<u32> {
         match operand.kind() {
             Kind::Reg(reg) if operand == operand.plain() => self.constant(function, reg),

@@ -104,6 +104,7 @@ impl Loops {
     }
 
     /// Loop depth of a block; 0 outside all loops.
+    #[inline]
     pub fn depth(&self, block: Block) -> u32 {
         self.innermost[block].map_or(0, |id| self.all[id].depth)
     }

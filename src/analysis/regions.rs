@@ -53,6 +53,7 @@ impl Region {
     }
 
     /// Adds a block; returns whether it is new.
+    #[inline]
     pub fn insert(&mut self, block: Block) -> bool {
         let new = self.set.insert(block);
         self.blocks.extend(new.then_some(block));

@@ -356,13 +356,13 @@ impl Scheduler<'_> {
 
     /// Calls `f` for each access in flight that an instruction depends on.
     fn each_need(&self, state: &State, effects: &Effects, mut f: impl FnMut(Needed, &Entry)) {
-        for access in &effects.reads {
+        for access in effects.reads.iter() {
             let file = access.reg.file();
             for entry in state.on(access.reg).filter(|e| e.write) {
                 f(self.latency.read_after_write(file, entry.class, access.class), entry);
             }
         }
-        for access in &effects.writes {
+        for access in effects.writes.iter() {
             let file = access.reg.file();
             for entry in state.on(access.reg) {
                 let needed = if entry.write {
@@ -596,7 +596,7 @@ fn record(latency: &Latency, state: &mut State, item: &Item, number: u32) {
     let (write, read) = (bit(item.write_bar), bit(item.read_bar));
     // What products of a warp group read and write is in order already: `group::stages`.
     let ordered = |access: &Access| access.class == LatencyClass::Group && access.reg.file() == RegFile::R;
-    for access in &item.effects.reads {
+    for access in item.effects.reads.iter() {
         if access.reg == FENCE || ordered(access) {
             continue;
         }

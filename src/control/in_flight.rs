@@ -193,13 +193,20 @@ impl State {
         }
         let (mut changed, mut at) = (false, 0);
         let mut new: SmallVec<[Entry; 16]> = SmallVec::new();
-        for (reg, entry) in other.entries() {
+        for entry in &other.list {
+            if !other.matters(entry) {
+                continue;
+            }
+            let reg = entry.reg;
             while self.list.get(at).is_some_and(|e| e.reg < reg) {
                 at += 1;
             }
             let entry = Entry { issued: entry.issued + apart, ..*entry };
-            let mut own = self.list[at..].iter_mut().take_while(|e| e.reg == reg);
-            match own.find(|e| e.key() == entry.key()) {
+            let mut own = at;
+            while self.list.get(own).is_some_and(|e| e.reg == reg && e.key() != entry.key()) {
+                own += 1;
+            }
+            match self.list.get_mut(own).filter(|e| e.reg == reg) {
                 Some(old) => changed |= old.grow_younger(&entry),
                 None => new.push(entry),
             }

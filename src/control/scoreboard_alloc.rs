@@ -217,7 +217,7 @@ fn needs(items: &[Item], latency: &Latency, next: &mut Next) -> Vec<Needs> {
             let late = item.effects.late();
             late.for_each(|access| *read.entry(access.reg) = item.class.read_order(access.class));
         }
-        for access in &item.effects.writes {
+        for access in item.effects.writes.iter() {
             *touched.entry(access.reg) = Some(at);
             *written.entry(access.reg) = Some((at, *access));
             *read.entry(access.reg) = 0;

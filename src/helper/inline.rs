@@ -51,6 +51,7 @@ pub fn splice(module: &mut Module, target: &Target) -> Result<(), Vec<Diagnostic
 }
 
 /// The template that an instruction calls, and its declaration in the module.
+#[inline]
 fn template(module: &Module, inst: &Instruction) -> Option<(&'static Helper, FunctionId)> {
     let OperandKind::Symbol { symbol, .. } = inst.operands.get(1)?.kind else { return None };
     let SymbolKind::Function(id) = module.symbols[symbol].kind else { return None };

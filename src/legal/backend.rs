@@ -83,6 +83,7 @@ pub trait SmBackend {
 }
 
 /// Whether an operation is of one of these families.
+#[inline]
 pub fn is_of(op: crate::tables::Op, families: &[Family]) -> bool {
     families.iter().any(|family| family.has(op))
 }

@@ -115,6 +115,7 @@ fn tell(from: *mut u8, bytes: usize, what: Pages) {
 fn tell(_: *mut u8, _: usize, _: Pages) {}
 
 /// The number of the smallest size that holds this many bytes, from 1 to [`LARGEST`].
+#[inline]
 const fn class_of(bytes: usize) -> usize {
     let units = bytes.saturating_sub(1) >> UNIT_SHIFT;
     if units < FINE {
@@ -134,6 +135,7 @@ const fn size_of_class(class: usize) -> usize {
 }
 
 /// The size of a request; `None` if it goes to the system.
+#[inline]
 fn class(layout: Layout) -> Option<usize> {
     (layout.size() <= LARGEST && layout.align() <= UNIT).then(|| class_of(layout.size()))
 }
@@ -319,6 +321,19 @@ fn count_large(more: usize, less: usize) {
     }
 }
 
+/// A block of the thread's. Unlike `with`, `try_with` is inlined; it cannot fail, since nothing is
+/// dropped when a thread ends.
+#[inline]
+fn take(class: usize) -> *mut u8 {
+    POOL.try_with(|pool| pool.take(class)).unwrap_or(null_mut())
+}
+
+/// Keeps a free block for the thread.
+#[inline]
+fn give(class: usize, block: *mut u8) {
+    let _ = POOL.try_with(|pool| pool.give(class, block));
+}
+
 /// As `GlobalAlloc::alloc`.
 ///
 /// # Safety
@@ -327,7 +342,7 @@ fn count_large(more: usize, less: usize) {
 #[inline]
 pub unsafe fn alloc(layout: Layout) -> *mut u8 {
     match class(layout) {
-        Some(class) => POOL.with(|pool| pool.take(class)),
+        Some(class) => take(class),
         None => {
             count_large(layout.size(), 0);
             // SAFETY: the caller's guarantees are those that the system allocator requires.
@@ -347,7 +362,7 @@ pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
         // SAFETY: the caller's guarantees are those that the system allocator requires.
         return unsafe { System.alloc_zeroed(layout) };
     };
-    let block = POOL.with(|pool| pool.take(class));
+    let block = take(class);
     if !block.is_null() {
         // SAFETY: the block is at least as large as the request.
         unsafe { block.write_bytes(0, layout.size()) };
@@ -363,7 +378,7 @@ pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
 #[inline]
 pub unsafe fn dealloc(place: *mut u8, layout: Layout) {
     match class(layout) {
-        Some(class) => POOL.with(|pool| pool.give(class, place)),
+        Some(class) => give(class, place),
         None => {
             count_large(0, layout.size());
             // SAFETY: a request of this layout went to the system.

@@ -70,6 +70,7 @@ struct Search {
 }
 
 impl Search {
+    #[inline]
     fn need(&mut self, function: &Function, operand: Operand, needed: Needed) {
         function.for_each_reg(operand, |reg| {
             let now = self.needed[reg].or(needed);

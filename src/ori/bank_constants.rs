@@ -33,6 +33,7 @@ impl BankConstants {
     }
 
     /// The number of the value that an operand reads.
+    #[inline]
     pub fn index(&self, operand: Operand) -> Option<usize> {
         let Kind::Const { bank: Self::BANK, offset } = operand.kind() else { return None };
         let within = u32::from(offset).checked_sub(self.start)? as usize;

@@ -46,7 +46,7 @@ impl Cfg {
             number[*block] = i;
         }
         for block in &rpo {
-            for succ in &succs[*block] {
+            for succ in succs[*block].iter() {
                 preds[*succ].push(*block);
             }
         }
@@ -90,10 +90,10 @@ impl Cfg {
             let leads = |b: &Block| self.succs[*b].len() > 1 || self.preds[*b].iter().any(open);
             let root = function.layout().iter().rev().find(|b| open(b) && leads(b) && exits(b));
             let Some(root) = root.filter(|_| trees.len() < most) else { return trees };
-            let (mut succs, mut preds) = (self.succs.clone(), self.preds.clone());
-            for block in &self.rpo {
-                succs[*block].retain(|b| !covered[*block] && !covered[*b]);
-                preds[*block].retain(|b| !covered[*block] && !covered[*b]);
+            let (mut succs, mut preds) = (ListTable::new(self.succs.limit()), ListTable::new(self.preds.limit()));
+            for block in self.rpo.iter().filter(|block| !covered[**block]) {
+                let open = |edges: &Edges| edges.iter().copied().filter(|b| !covered[*b]).collect();
+                (succs[*block], preds[*block]) = (open(&self.succs[*block]), open(&self.preds[*block]));
             }
             trees.push(Dominators::new(&reverse_postorder(*root, &preds), &succs, &preds));
         }
@@ -115,7 +115,7 @@ fn reverse_postorder(root: Block, next: &ListTable<Block, Edges>) -> Vec<Block> 
     while let Some((block, at)) = stack.last_mut() {
         // Push the last successor first, so that the first successor directly follows its block in
         // the result.
-        let list = &next[*block];
+        let list = next[*block].as_slice();
         if *at < list.len() {
             let succ = list[list.len() - 1 - *at];
             *at += 1;

@@ -168,6 +168,7 @@ impl Code {
 
     /// Copies one word, or writes a constant. Under a guard the copy is a MOV, because it may leave
     /// the old value.
+    #[inline]
     pub fn copy(&mut self, d: Operand, a: Operand) {
         let op = if self.guard.is_null() && a == a.plain() && a.as_reg().is_some() { Op::COPY } else { Op::MOV };
         if d != a {
@@ -187,6 +188,7 @@ impl Code {
     }
 
     /// Whether the current block is terminated.
+    #[inline]
     pub fn is_closed(&self) -> bool {
         let last = self.f[self.block].last();
         last.is_some_and(|inst| {

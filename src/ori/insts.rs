@@ -55,6 +55,7 @@ impl IndexMut<InstId> for Insts {
 
 impl Insts {
     /// Adds an instruction.
+    #[inline]
     pub fn push(&mut self, data: InstData) -> InstId {
         self.places.push(NOWHERE);
         let inst = self.data.push(data);
@@ -138,6 +139,7 @@ impl Insts {
     }
 
     /// Gives the list back.
+    #[inline]
     pub(super) fn finish(&mut self, list: Vec<VReg>) {
         self.registers = list;
     }

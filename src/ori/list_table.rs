@@ -32,12 +32,14 @@ impl<K: EntityRef, L: Default> ListTable<K, L> {
 impl<K: EntityRef, L> Index<K> for ListTable<K, L> {
     type Output = L;
 
+    #[inline]
     fn index(&self, key: K) -> &L {
         self.lists.get(key.index()).unwrap_or(&self.none)
     }
 }
 
 impl<K: EntityRef, L: Default> IndexMut<K> for ListTable<K, L> {
+    #[inline]
     fn index_mut(&mut self, key: K) -> &mut L {
         if key.index() >= self.lists.len() {
             self.lists.resize_with(key.index() + 1, L::default);

@@ -67,7 +67,7 @@ pub(super) fn by_sets(function: &Function, cfg: &Cfg, events: &Events, at_start:
         ends(block, &live_in, &mut out);
         kills.of(block.index()).iter().for_each(|number| out[*number as usize / 64] &= !(1 << (number % 64)));
         if pass(live_in.of_mut(block), &out) {
-            for pred in &cfg.preds[block] {
+            for pred in cfg.preds[block].iter() {
                 if !std::mem::replace(&mut waits[pred.index()], true) {
                     work.push(*pred);
                 }

@@ -84,6 +84,7 @@ pub struct LiveLists(Lists<VReg>);
 impl Index<Block> for LiveLists {
     type Output = [VReg];
 
+    #[inline]
     fn index(&self, block: Block) -> &[VReg] {
         self.0.of(block.index())
     }
@@ -105,6 +106,7 @@ impl Liveness {
     }
 
     /// Whether a register is live at the computed end of a block.
+    #[inline]
     pub fn contains(&self, block: Block, reg: VReg) -> bool {
         self.live[block].binary_search(&reg).is_ok()
     }
@@ -143,6 +145,7 @@ impl<T: Copy> Lists<T> {
         Lists { first, all }
     }
 
+    #[inline]
     pub(super) fn of(&self, number: usize) -> &[T] {
         match self.first.get(number..number + 2) {
             Some(ends) => &self.all[ends[0] as usize..ends[1] as usize],

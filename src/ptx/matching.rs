@@ -313,6 +313,7 @@ pub struct Sorted {
 }
 
 impl Sorted {
+    #[inline]
     fn set<'a>(&self, written: &Written<'a>) -> Set<'a> {
         self.set.iter().map(|(group, value, at)| (*group, *value, written.suffixes[*at])).collect()
     }

@@ -156,6 +156,7 @@ pub struct Inst {
 impl Inst {
     /// An instruction without operands and modifiers, guarded by PT, with the default control
     /// field.
+    #[inline]
     pub fn new(op: Op) -> Inst {
         Inst {
             op,
@@ -167,6 +168,7 @@ impl Inst {
     }
 
     /// Moves the guard of a branch into its operand, where it is a uniform predicate.
+    #[inline]
     pub fn settle_condition(&mut self) {
         if let (Op::BRA, Guard { pred, not, upred: true }) = (self.op, self.guard) {
             *self = (*self).with(Role::Pp, Arg::upred(pred.into(), not));
@@ -181,6 +183,7 @@ impl Inst {
     }
 
     /// The operand in a role; `ArgKind::None` if it is absent or the opcode has no such role.
+    #[inline]
     pub fn arg(&self, role: Role) -> Arg {
         self.op.role_index(role).map_or(Arg::default(), |i| self.args[i])
     }

@@ -62,6 +62,7 @@ impl<T: Default> RegTable<T> {
     }
 
     /// The value of a register, the default if it had none.
+    #[inline]
     pub fn entry(&mut self, reg: Reg) -> &mut T {
         let place = &mut self.place[usize::from(reg.0)];
         if *place == 0 {
@@ -156,11 +157,13 @@ impl Effects {
     }
 
     /// Whether the result is scoreboarded.
+    #[inline]
     pub fn announced(&self) -> bool {
         self.writes.iter().any(|a| a.class.info().announced && a.class != LatencyClass::Group)
     }
 
     /// The reads of registers some time after issue.
+    #[inline]
     pub fn late(&self) -> impl Iterator<Item = &Access> + '_ {
         let late = |a: &&Access| a.reg < FENCE && a.class.reads_late(a.reg.file()) && a.class != LatencyClass::Group;
         self.reads.iter().filter(late)

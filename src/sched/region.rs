@@ -193,7 +193,7 @@ impl Region {
             }
             out.push(insts[at as usize]);
             times.place(at, graph);
-            for before in &graph.before[at as usize] {
+            for before in graph.before[at as usize].iter() {
                 after[before.at as usize] -= 1;
                 if after[before.at as usize] == 0 {
                     ready.push(candidate(sweep, began, times, before.at));

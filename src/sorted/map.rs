@@ -32,6 +32,7 @@ impl<K, V> SortedMap<K, V> {
     }
 
     /// The number of entries.
+    #[inline]
     pub fn len(&self) -> usize {
         self.first.len() + self.rest.iter().map(Vec::len).sum::<usize>()
     }
@@ -93,6 +94,7 @@ impl<K, V> SortedMap<K, V> {
     }
 
     /// Removes the first entry.
+    #[inline]
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         (!self.is_empty()).then(|| self.take((0, 0)))
     }
@@ -104,15 +106,18 @@ impl<K, V> SortedMap<K, V> {
         Some(self.take((list, at)))
     }
 
+    #[inline]
     fn list(&self, number: usize) -> &Vec<(K, V)> {
         if number == 0 { &self.first } else { &self.rest[number - 1] }
     }
 
+    #[inline]
     fn list_mut(&mut self, number: usize) -> &mut Vec<(K, V)> {
         if number == 0 { &mut self.first } else { &mut self.rest[number - 1] }
     }
 
     /// Removes the entry there.
+    #[inline]
     fn take(&mut self, (number, place): At) -> (K, V) {
         let list = self.list_mut(number);
         let entry = list.remove(place);
@@ -147,11 +152,15 @@ impl<K, V> SortedMap<K, V> {
 
 impl<K: Ord, V> SortedMap<K, V> {
     /// Where the key is, or else where it would be.
+    #[inline]
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> Result<At, At>
     where
         K: Borrow<Q>,
     {
-        let number = self.rest.partition_point(|list| list[0].0.borrow() <= key);
+        let number = match self.rest.is_empty() {
+            true => 0,
+            false => self.rest.partition_point(|list| list[0].0.borrow() <= key),
+        };
         match self.list(number).binary_search_by(|entry| entry.0.borrow().cmp(key)) {
             Ok(place) => Ok((number, place)),
             Err(place) => Err((number, place)),
@@ -159,6 +168,7 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 
     /// The value of a key.
+    #[inline]
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,

@@ -26,6 +26,7 @@ pub const NO_BITS: Bits = Bits { pieces: [(0, 0); 3], shift: 0 };
 
 impl Bits {
     /// Number of bits.
+    #[inline]
     pub fn width(&self) -> u32 {
         self.pieces.iter().map(|p| u32::from(p.1)).sum()
     }
@@ -41,6 +42,7 @@ impl Bits {
     }
 
     /// A raw value moved to the field's position. The caller has checked that it fits.
+    #[inline]
     pub fn place(&self, value: u64) -> u128 {
         let [(lo, len), (_, second), _] = self.pieces;
         if second == 0 {

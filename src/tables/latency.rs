@@ -210,6 +210,7 @@ impl OperandClasses<'_> {
     }
 
     /// As [`Latency::class_of`].
+    #[inline]
     pub fn whole(&self) -> LatencyClass {
         self.class(usize::from(u8::MAX) - 1, 0)
     }

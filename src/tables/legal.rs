@@ -43,6 +43,7 @@ impl Family {
     }
 
     /// Whether an operation is one of the family.
+    #[inline]
     pub fn has(self, op: Op) -> bool {
         OF_OP.get(op as usize).is_some_and(|bits| bits >> self as u32 & 1 != 0)
     }

@@ -62,6 +62,7 @@ impl Mods {
     }
 
     /// The stored kinds and values, sorted by kind.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (Mod, u8)> + '_ {
         self.items[..usize::from(self.len)].iter().map(|(k, v)| (Mod::ALL[usize::from(*k)], *v))
     }

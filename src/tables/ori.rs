@@ -49,6 +49,7 @@ const WORD: u8 = 4;
 impl Width {
     /// The width in 32-bit words for an instruction with these modifiers; 1 for a fragment, whose
     /// width is that of its register tuple.
+    #[inline]
     pub fn words(self, mods: &Mods) -> u8 {
         let by_type = |kind: Mod| kind.says(Says::Words, mods.get(kind));
         match self {

@@ -23,6 +23,7 @@ pub struct Numbers16(pub &'static [u8]);
 
 impl Numbers16 {
     /// The number at a position.
+    #[inline]
     pub fn get(&self, position: usize) -> Option<u16> {
         self.0.as_chunks().0.get(position).map(|bytes| u16::from_le_bytes(*bytes))
     }

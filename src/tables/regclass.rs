@@ -106,6 +106,7 @@ impl Descriptor {
 
 impl Category {
     /// The row of an opcode.
+    #[inline]
     pub fn of(op: Op) -> Option<&'static Category> {
         static OF_OP: LazyLock<Vec<Option<&'static Category>>> = LazyLock::new(|| {
             let found = |op: &OpInfo| CATEGORIES.binary_search_by_key(&(op.op as u16), |c| c.opcode).ok();

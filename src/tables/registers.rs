@@ -39,6 +39,7 @@ impl Changes {
     }
 
     /// Adds a register; those of other files count as changed anyway.
+    #[inline]
     pub fn add(&mut self, file: &str, number: u16) {
         match file {
             "R" => self.general[usize::from(number) / 64] |= 1 << (number % 64),
@@ -109,6 +110,7 @@ impl Callee {
 }
 
 /// Whether the register of this file and number is preserved across calls of device functions.
+#[inline]
 pub fn kept_across_calls(file: &str, number: u16) -> bool {
     Callee::Device.keeps(file).any(|run| run.contains(&number))
 }

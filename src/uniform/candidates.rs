@@ -107,6 +107,7 @@ impl Candidates {
     }
 
     /// Whether an instruction is in the set.
+    #[inline]
     pub fn has(&self, function: &Function, inst: InstId) -> bool {
         let mut has = None;
         let moves = |reg: VReg| self.set.contains(reg) && self.twins.of(reg) != Twin::In;

@@ -95,7 +95,12 @@ impl Candidates {
         candidates.of = table(limit);
         for (i, candidate) in candidates.all.iter_mut().enumerate() {
             candidate.regs.iter().for_each(|reg| candidates.of[*reg] = Some(i as u32));
-            let length: u32 = candidate.regs.iter().flat_map(|reg| &ranges.of[*reg]).map(|r| r.1 - r.0).sum();
+            let mut length = 0;
+            for reg in candidate.regs.iter() {
+                for (first, last) in ranges.of[*reg].iter() {
+                    length += last - first;
+                }
+            }
             let cost: f64 = candidate.groups.iter().map(|g| places.frequency(g.place)).sum();
             candidate.density = cost * f64::from(candidates.costs[candidate.inst]) / f64::from(length.max(1));
         }

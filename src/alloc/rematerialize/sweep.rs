@@ -55,8 +55,10 @@ impl Sweep {
         let mut starts: Vec<(u64, u32)> = calls.iter().enumerate().flat_map(points).collect();
         let mut ends = Vec::new();
         for (reg, _) in function.regs().iter().filter(|(_, data)| data.file == File::R && data.phys.is_none()) {
-            starts.extend(ranges.of[reg].iter().map(|r| (key(r.0, Some(reg)), r.1)));
-            ends.extend(ranges.of[reg].iter().map(|r| key(r.1, Some(reg))));
+            for (first, last) in ranges.of[reg].iter() {
+                starts.push((key(*first, Some(reg)), *last));
+                ends.push(key(*last, Some(reg)));
+            }
         }
         sort_by_point(&mut starts, |start| (start.0 >> 32) as u32);
         sort_by_point(&mut ends, |end| (end >> 32) as u32);

@@ -52,6 +52,7 @@ struct Saved {
 }
 
 impl Saved {
+    #[inline]
     fn of(function: &Function, inst: InstId) -> Saved {
         let data = &function[inst];
         Saved { guard: data.guard, mods: data.mods, args: SmallVec::from_slice(function.args(inst)) }
@@ -168,6 +169,7 @@ impl Legalizer<'_> {
 }
 
 /// The register file for an operand of a role; `None` if the operand cannot or need not move.
+#[inline]
 fn file_for(function: &Function, role: &RoleInfo, operand: Operand) -> Option<File> {
     let file = match operand.kind() {
         Kind::Null | Kind::Label(_) | Kind::Symbol(_) => return None,
@@ -185,6 +187,7 @@ fn file_for(function: &Function, role: &RoleInfo, operand: Operand) -> Option<Fi
     (known && file != Some(to)).then_some(to)
 }
 
+#[inline]
 fn words_of(function: &Function, inst: InstId, role: &RoleInfo, operand: Operand) -> usize {
     match operand.kind() {
         Kind::Vector(vector) => function.vector_regs(vector).len(),

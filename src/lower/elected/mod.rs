@@ -158,6 +158,7 @@ impl Elected {
     }
 
     /// Whether only one lane executes the instruction.
+    #[inline]
     pub fn alone(&self, inst: &Instruction) -> bool {
         self.guarded(inst) || self.apart
     }
@@ -173,6 +174,7 @@ impl Elected {
     }
 
     /// What the guard of an instruction says.
+    #[inline]
     fn guard_says(&self, inst: &Instruction) -> Option<Says> {
         let guard = inst.guard?;
         let says =

@@ -59,6 +59,7 @@ impl Function {
     }
 
     /// Index of the first terminator at the end of a block; only these branch.
+    #[inline]
     pub fn first_terminator(&self, block: Block) -> usize {
         let insts = &self.blocks[block];
         insts.len() - insts.iter().rev().take_while(|i| self.insts[**i].op.has(Prop::Terminator)).count()
@@ -93,6 +94,7 @@ impl Function {
     }
 
     /// Appends an instruction to a block.
+    #[inline]
     pub fn append(&mut self, block: Block, inst: InstId) {
         self.blocks[block].push(inst);
     }

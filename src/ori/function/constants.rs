@@ -28,6 +28,7 @@ impl Function {
     }
 
     /// The word that an immediate or RZ is, without modifiers.
+    #[inline]
     pub fn word_value(&self, operand: Operand) -> Option<u32> {
         match operand.kind() {
             _ if operand != operand.plain() => None,
@@ -48,6 +49,7 @@ impl Function {
     }
 
     /// The symbol of an operand.
+    #[inline]
     pub fn symbol_of(&self, operand: Operand) -> Option<&Symbol> {
         match operand.kind() {
             Kind::Symbol(index) => self.symbols.get(index as usize),

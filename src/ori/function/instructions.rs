@@ -221,6 +221,7 @@ impl Function {
     }
 
     /// Width of the operand in a role of this instruction, in 32-bit words.
+    #[inline]
     pub fn width(&self, inst: InstId, role: &RoleInfo) -> u8 {
         width_of(role.width, &self.insts[inst].mods)
     }

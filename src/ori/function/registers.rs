@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 impl Function {
     /// A new register of a file.
+    #[inline]
     pub fn new_reg(&mut self, file: File) -> VReg {
         self.regs.push(RegData { file, varying: true, phys: None, fixed: None })
     }
@@ -55,6 +56,7 @@ impl Function {
     }
 
     /// Registers of a tuple, in order.
+    #[inline]
     pub fn vector_regs(&self, vector: VecId) -> &[VReg] {
         let (start, len) = self.vectors[vector];
         &self.vector_regs[start as usize..start as usize + usize::from(len)]

@@ -92,7 +92,9 @@ impl Function {
         let places = if data.op == Op::PHI { 1 } else { data.op.places().0 };
         let extras = (len - usize::from(data.extra_defs), len);
         let operands = Operands { all: self.args(inst), places, run: extras, last: None };
-        operands.for_each(|operand| self.for_each_reg(operand, &mut f));
+        for operand in operands {
+            self.for_each_reg(operand, |reg| f(reg));
+        }
     }
 
     /// As [`Function::for_each_use`], from the operands.
@@ -101,7 +103,9 @@ impl Function {
         let sources = self.sources(inst);
         let olds = (usize::from(data.len), sources.all.len());
         let last = (!data.guard.is_null() || data.olds != 0).then_some((data.guard, olds));
-        Operands { last, ..sources }.for_each(|operand| self.for_each_reg(operand, &mut f));
+        for operand in (Operands { last, ..sources }) {
+            self.for_each_reg(operand, |reg| f(reg));
+        }
     }
 
     #[inline]
@@ -191,7 +195,9 @@ fn for_each(listed: Option<&[VReg]>, find: impl Fn(usize) -> Found, mut f: impl 
                 &found.regs[..left.min(AT_A_TIME)]
             }
         };
-        regs.iter().for_each(|reg| f(*reg));
+        for reg in regs {
+            f(*reg);
+        }
         if from == 0 {
             return;
         }
