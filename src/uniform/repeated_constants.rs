@@ -4,8 +4,9 @@
 //! - What moves: a constant in a pair of registers, uniform or not, that at least [`READERS`]
 //!   instructions take in a pair of uniform registers. Its other moves go with their last reader.
 //! - The constants with most readers move, no more than there are uniform registers that nothing
-//!   fills and no call changes. At the entry the warp is converged; where they are read it need not
-//!   be. No value of a device function moves: its callers may be diverged.
+//!   fills and no call changes. At the entry the warp is converged, if nothing is called in its
+//!   block; where they are read it need not be. No value of a device function moves: its callers may
+//!   be diverged.
 
 use super::constants::{RESERVE, constant, kept};
 use crate::analysis::PassCx;
@@ -36,6 +37,9 @@ pub fn run(cx: &mut PassCx) {
     }
     let (lanes, encodes) = (cx.divergence(), cx.encoder.encodes);
     let function = &*cx.function;
+    if lanes.interleaved.contains(function.entry()) {
+        return;
+    }
     let beside = cfg.rpo.iter().filter(|block| !lanes.aside.contains(**block));
     let insts: Vec<InstId> = beside.flat_map(|block| &function[*block]).copied().collect();
     let mut readers = readers(function, &uses, &insts);
