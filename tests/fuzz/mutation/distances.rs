@@ -203,8 +203,9 @@ impl List {
                 for read in first.reads.iter().filter(|r| r.register == write.register && !r.guard) {
                     let info = read.class.info();
                     let needed = self.latency.write_after_read(file, read.class, write.class);
-                    let over =
-                        between.met || info.queue != 0 && (info.queue == queue || between.queues.contains(&info.queue));
+                    let group = read.class == LatencyClass::Group && between.results.contains(&(read.class as u8));
+                    let queued = info.queue == queue || between.queues.contains(&info.queue);
+                    let over = between.met || group || info.queue != 0 && queued;
                     let boards = first.read_bar | first.write_bar;
                     if !over && self.too_early_by_boards(needed, between, boards) {
                         return Some(Some("write after read"));
