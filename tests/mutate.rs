@@ -16,6 +16,7 @@ mod random;
 use mutations::mutate;
 use random::Random;
 use sassafras::tables::Target;
+use sassafras::tables::targets::TARGETS;
 use sassafras::{Diagnostic, Options, compile};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,8 +91,8 @@ fn texts() -> Vec<String> {
 /// newest families are of one target; a level, a register limit.
 fn options(seed: u64, text: &str) -> Options {
     let mut random = Random::new(!seed);
-    let targets = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103", "sm_110", "sm_120a", "sm_121"];
-    let chosen = targets[random.below(targets.len())];
+    let targets: Vec<&str> = TARGETS.iter().filter(|t| t.real && t.generation.is_some()).map(|t| t.name).collect();
+    let chosen = random.pick(&targets);
     let named = text.lines().find_map(|line| line.trim().strip_prefix(".target "));
     let named =
         named.and_then(|line| line.split([',', ' ', '/']).next()).filter(|name| Target::by_name(name).is_some());

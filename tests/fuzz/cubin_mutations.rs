@@ -1,6 +1,6 @@
 //! Damaged cubins: the reader, the simulator and the disassembler give an answer for any bytes.
 //!
-//! The input is our cubins of a few exec cases, with bytes changed, removed or repeated at random
+//! The input is our cubins of a few exec cases, some of each of the newer families, with bytes changed, removed or repeated at random
 //! positions, more often in their tables than in their code. Reading, disassembling and running
 //! them must end without a panic within an instruction limit. `SASSAFRAS_MUTATIONS` is the number,
 //! `SASSAFRAS_SEED` the first seed.
@@ -13,8 +13,25 @@ use sassafras::sim::run::{How, Shape, run_as};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-const CASES: [&str; 5] = ["saxpy", "bitonic", "calls_indirect", "local_array", "const_array"];
-const TARGETS: [&str; 3] = ["sm_75", "sm_90", "sm_120"];
+/// Cases, each with a target.
+const CASES: [(&str, &str); 16] = [
+    ("saxpy", "sm_75"),
+    ("bitonic", "sm_90"),
+    ("calls_indirect", "sm_120"),
+    ("local_array", "sm_80"),
+    ("const_array", "sm_107"),
+    ("mbarriers", "sm_86"),
+    ("bulk_copies", "sm_100"),
+    ("clusters_async", "sm_103"),
+    ("clusters_several", "sm_90"),
+    ("tensors", "sm_110"),
+    ("surfaces", "sm_89"),
+    ("textures", "sm_121"),
+    ("multimem", "sm_90"),
+    ("group_products", "sm_90a"),
+    ("max_registers", "sm_90a"),
+    ("tensor_memory_wait", "sm_100a"),
+];
 /// Instruction limit of a launch.
 const STEPS: u64 = 20_000;
 
@@ -26,10 +43,10 @@ struct Sample {
 fn samples() -> Vec<Sample> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut samples = Vec::new();
-    for (i, case) in CASES.iter().enumerate() {
+    for (case, target) in CASES {
         let file = LaunchFile::load(&root.join(format!("tests/cases/exec/{case}.ron"))).unwrap();
         let text = std::fs::read_to_string(&file.module).unwrap();
-        let output = compile(&text, &Options::new(TARGETS[i % TARGETS.len()])).unwrap();
+        let output = compile(&text, &Options::new(target)).unwrap();
         samples.push(Sample { bytes: output.cubin, launch: file.launches.into_iter().next().unwrap() });
     }
     samples

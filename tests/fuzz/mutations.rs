@@ -39,7 +39,25 @@ const TYPES: [&str; 22] = [
 ];
 
 /// Modifiers, spaces, directives and signs.
-const PIECES: [&str; 72] = [
+const PIECES: [&str; 90] = [
+    ".cluster",
+    ".shared::cta",
+    ".shared::cluster",
+    ".mbarrier::complete_tx::bytes",
+    ".bulk_group",
+    ".multicast::cluster",
+    ".L2::cache_hint",
+    ".expect_tx",
+    ".parity",
+    ".tensor",
+    ".2d",
+    ".a2d",
+    ".tile",
+    ".cta_group::1",
+    ".cta_group::2",
+    ".kind::f16",
+    ".x16",
+    ".reqnctapercluster 2, 1, 1",
     ".global",
     ".shared",
     ".local",

@@ -1,8 +1,9 @@
 //! Random programs: the interpreter and our cubins on the simulator leave the same memory, and so
 //! do equivalent forms of the same program.
 //!
-//! Each seed gives a program (`random_programs/make.rs`) and chooses targets, register limits and
-//! levels; `random_programs/compare.rs` lists the checks. A failing program is reduced
+//! Each seed gives a program (`random_programs/make.rs`), with statements of the newer families
+//! (`random_programs/families.rs`) on targets that have them, and chooses targets, register limits
+//! and levels; `random_programs/compare.rs` lists the checks. A failing program is reduced
 //! (`random_programs/reduce.rs`) and printed. The test prints how many agree and their coverage
 //! (`random_programs/coverage.rs`); a run of 100,000 or more must cover every row of lowering
 //! except those of `rows_not_hit.txt`. ptxas is not used here: `oracle_lowering` compares single
@@ -11,23 +12,34 @@
 //!
 //! `SASSAFRAS_PROGRAMS` is the number of programs (a few by default), `SASSAFRAS_SEED` the first
 //! seed, `SASSAFRAS_SHOW=1` prints the first one and all opcodes; `SASSAFRAS_KEEP=FOLDER` keeps
-//! failing programs there, with the contents of their buffers; `SASSAFRAS_LAUNCHES=FOLDER` writes
+//! failing programs there, with the contents of their arguments; `SASSAFRAS_LAUNCHES=FOLDER` writes
 //! the programs there as launches for tests/gpu, each for its target, and runs nothing.
 
+mod arguments;
+mod boxes;
+mod bulk;
 mod checks;
+mod clusters;
 mod compare;
+mod counts;
 mod coverage;
 mod crowd;
+mod descriptors;
+mod families;
 mod group;
+mod images;
 mod make;
 mod matrix;
+mod multimem;
 mod names;
 mod plain;
 mod pool;
 mod reduce;
 mod rewrite;
+mod tensor_memory;
 mod tiles;
 mod tree;
+mod warp_groups;
 
 use crate::lowering_support::forms::Form;
 use crate::random::Random;
@@ -128,7 +140,7 @@ fn programs_compute_the_same_everywhere() {
                 let fails = |text: &str| says(text).is_some_and(|now| reduce::kind(&now) == reduce::kind(&said));
                 let text = reduce::fewer_lines(small.text(case.target, false), &fails);
                 println!("seed {seed}: {}\n{text}", says(&text).unwrap_or(said));
-                keep(seed, &text, &input[..small.bytes()]);
+                keep(seed, &text, &input[..small.bytes()], &small);
                 false
             }
         }
@@ -140,20 +152,26 @@ fn programs_compute_the_same_everywhere() {
 }
 
 /// Keeps a failing program, if requested.
-fn keep(seed: u64, text: &str, input: &[u8]) {
+fn keep(seed: u64, text: &str, input: &[u8], program: &Program) {
     let Some(folder) = std::env::var_os("SASSAFRAS_KEEP") else { return };
     let path = std::path::Path::new(&folder).join(format!("{seed}.ptx"));
     std::fs::write(&path, text).unwrap();
     std::fs::write(path.with_extension("bin"), input).unwrap();
+    for argument in program.arguments() {
+        std::fs::write(path.with_extension(&argument.name), &argument.bytes).unwrap();
+    }
 }
 
 /// Writes a program as a launch that expects the interpreter's values.
 fn launch(folder: &Path, seed: u64, case: &Case, program: &Program, input: &[u8]) {
     let name = format!("random_{seed}_{}", case.target);
+    let more: String = program.arguments().iter().map(|argument| format!(", {}", argument.launched())).collect();
     let text = format!(
-        "(module: \"{name}.ptx\", launches: [(kernel: \"k\", grid: (1, 1, 1), block: ({}, 1, 1), targets: [\"{}\"], \
-         args: [inout(type: u8, data: {input:?}, expect: interpreter)])])\n",
-        program.threads, case.target
+        "(module: \"{name}.ptx\", launches: [(kernel: \"k\", grid: ({}, 1, 1), block: ({}, 1, 1), targets: [\"{}\"], \
+         args: [inout(type: u8, data: {input:?}, expect: interpreter){more}])])\n",
+        program.blocks(),
+        program.threads,
+        case.target
     );
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join(format!("{name}.ptx")), program.text(case.target, false)).unwrap();

@@ -20,7 +20,7 @@ use crate::tables::ptx::{AtomOp, ScalarType, Space};
 
 /// Bits of an address in shared memory; the others say which block of the cluster.
 const SHARED: u64 = 0xff_ffff;
-const RANK: u32 = 24;
+pub const RANK: u32 = 24;
 
 /// Bytes of the answer to a request for a cluster.
 const ANSWER: u64 = 16;

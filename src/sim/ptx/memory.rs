@@ -5,6 +5,7 @@
 //! it.
 
 use super::call::TOP;
+use super::cluster::RANK;
 use super::layout::{CODE_BASE, CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, generic};
 use super::program::{Dst, Sink, Src};
 use super::state::{Scene, Thread};
@@ -117,7 +118,12 @@ impl AddressOp {
         match self {
             AddressOp::ToGeneric(space) => generic(space, address),
             AddressOp::FromGeneric(space) => address.wrapping_sub(generic(space, 0)),
-            AddressOp::IsIn(space) => (family(space) == specific(address).0).into(),
+            AddressOp::IsIn(space) => {
+                let (found, at) = specific(address);
+                // The top byte of a shared address names another block.
+                let near = space == Space::SharedCluster || found != Space::Shared || at >> RANK == 0;
+                (family(space) == found && near).into()
+            }
         }
     }
 }

@@ -48,13 +48,17 @@ fn atomic_lane(
     let bytes = atomic::bytes(ty);
     let w = &block.warps[warp];
     let (b, c) = (w.get(&code.b, lane), w.get(&code.c, lane));
-    // A generic atomic of 64 bits or on a float works in global memory only, an exchange also in
-    // shared memory. For other spaces it reports so in its predicate, and ptxas emits a fallback
-    // after it: with the atomics of shared memory, and for exchanges with plain accesses alone.
+    // A generic atomic of 64 bits or on a float works in global memory and in that of another
+    // block, an exchange also in the block's own shared memory. For other spaces it reports so in
+    // its predicate, and ptxas emits a fallback after it: with the atomics of shared memory, and for
+    // exchanges with plain accesses alone.
     let wide = bytes == 8 || !matches!(ty, AtomicType::Signed(_) | AtomicType::Unsigned(_));
     let exchanges = matches!(op, AtomicOp::Cas | AtomicOp::CasFlag | AtomicOp::Exch);
     let works = |there: Space| there == Space::Global || exchanges && there == Space::Shared;
-    if wide && space == Space::Generic && !works(resolve(m.setup, address(w, code, lane)).0) {
+    let given = address(w, code, lane);
+    let there = resolve(m.setup, given).0;
+    let other = there == Space::Shared && !super::cluster::is_own(block, given);
+    if wide && space == Space::Generic && !other && !works(there) {
         block.warps[warp].set_pred(code.pu, 1 << lane, 0);
         return Ok(());
     }
@@ -300,9 +304,23 @@ fn load_const(setup: &Setup, w: &mut Warp, code: &Code, lane: usize, bank: u8, a
     Ok(())
 }
 
-/// QSPC: tests for each lane whether the generic address lies in the space.
-pub fn in_space(setup: &Setup, w: &mut Warp, code: &Code, active: u32, space: Space) {
-    let holds = w.lanes_where(active, |lane| resolve(setup, address(w, code, lane)).0 == space);
+/// QSPC: tests for each lane whether the generic address lies in the space; shared memory is that
+/// of the block, or of the whole cluster.
+pub fn in_space(
+    setup: &Setup,
+    block: &mut Block,
+    warp: usize,
+    code: &Code,
+    active: u32,
+    (space, cluster): (Space, bool),
+) {
+    let w = &block.warps[warp];
+    let holds = w.lanes_where(active, |lane| {
+        let given = address(w, code, lane);
+        let near = space != Space::Shared || cluster || super::cluster::is_own(block, given);
+        resolve(setup, given).0 == space && near
+    });
+    let w = &mut block.warps[warp];
     for lane in lanes_of(active) {
         w.set(code.d, 0, lane, holds >> lane & 1);
     }

@@ -77,7 +77,7 @@ pub fn take_back(m: &mut Machine, cluster: &mut [Block], runs: usize) {
 /// An access out of bounds, or to a block that has ended or does not exist.
 pub fn bytes<'a>(m: &'a mut Machine, block: &'a mut Block, at: u64, width: u64) -> Result<&'a mut [u8], Fault> {
     let rank = (at >> RANK & 0xff) as u32;
-    if rank == block.rank {
+    if is_own(block, at) {
         return flat(&mut block.shared, "shared", at & SHARED, width);
     }
     let blocks = m.peers.len().max(1);
@@ -109,6 +109,11 @@ pub fn sides<'a>(m: &'a mut Machine, block: &'a mut Block, two: bool) -> Result<
     let peer = peer.ok_or_else(|| Fault::new("the other block of the pair has ended or is not in the cluster"))?;
     let other: Side = (&mut peer.tensor, &peer.shared);
     Ok(if block.rank & 1 == 0 { vec![own, other] } else { vec![other, own] })
+}
+
+/// Whether an address in the cluster is in the own block.
+pub fn is_own(block: &Block, at: u64) -> bool {
+    (at >> RANK & 0xff) as u32 == block.rank
 }
 
 /// An address in the cluster as that of the own block.

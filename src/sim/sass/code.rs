@@ -280,7 +280,11 @@ pub enum Exec {
         store: bool,
     },
     /// Whether a generic address lies in the space.
-    InSpace(Space),
+    InSpace {
+        space: Space,
+        /// Whether shared memory is that of the whole cluster.
+        cluster: bool,
+    },
     /// A branch to an instruction index.
     Branch {
         target: u32,

@@ -232,7 +232,9 @@ impl Machine<'_> {
                     }
                 }
             }
-            Exec::InSpace(space) => access::in_space(self.setup, w, code, active, space),
+            Exec::InSpace { space, cluster } => {
+                access::in_space(self.setup, block, s.warp, code, active, (space, cluster));
+            }
             Exec::CodeAddress { offset } => {
                 let address = self.setup.code_base + offset;
                 for lane in lanes_of(active) {

@@ -145,13 +145,7 @@ def long_ways():
             v = signed(3 * v + c)
         out.append(y if x < y else v)
     least = min(x for x, y in pairs if x < y)
-    whole = lcg("u64", 32, 1508, 0xFFFFFF)
-    k, doubles = 1.5 + 2.0**-52, []
-    for i, v in enumerate(whole):
-        f = float(2 * v if i & 1 else v)
-        doubles.append(sub(mul(add(fma(f, k, f, F64), k, F64), k, F64), k, F64))
-    return [launch("long_ways", 1, 32, [IN("s32", rows), INOUT("s32", listed([99999999]), [least]), OUT("s32", out)]),
-            launch("constants_behind_calls", 1, 32, [IN("u64", whole), OUT("f64", doubles)])]
+    return [launch("long_ways", 1, 32, [IN("s32", rows), INOUT("s32", listed([99999999]), [least]), OUT("s32", out)])]
 
 
 def histogram():
@@ -1654,6 +1648,29 @@ def clusters_several():
     ]
 
 
+def constants_behind_calls():
+    constant = struct.unpack("<d", bytes.fromhex("3FF71547652B82FE")[::-1])[0]
+    x = [(t - 12) / 8 for t in range(32)]
+    out = [v for t in range(32) for v in (2.0 * t, x[t] + constant, x[t] * constant, 2.0 if x[t] > constant else 1.0)]
+    return [launch("behind", 1, 32, [IN("f64", x), OUT("f64", out)])]
+
+
+def clusters_wide():
+    x, out = lcg("u64", 64, 637, 2**64 - 1), []
+    for rank in range(2):
+        mine = [[(x[32 * b + t], t) for b in range(2) for t in range(32) if t >> 2 & 1 == rank and t & 3 == w] for w in range(4)]
+        signed = lambda v: v - 2**64 if v >> 63 else v
+        out += [sum(v for v, _ in word) & (2**64 - 1) for word in mine]
+        out += [max([0] + [signed(v) for v, _ in word]) for word in mine]
+        out += [struct.unpack("<I", struct.pack("<f", sum(t for _, t in word)))[0] for word in mine]
+        out += [struct.unpack("<Q", struct.pack("<d", sum(t for _, t in word)))[0] for word in mine]
+    told = [3 if t & 1 == b else 2 for b in range(2) for t in range(32)]
+    return [
+        launch("joined", 2, 32, [IN("u64", x), OUT("u64", out)], targets=CLUSTER_TARGETS),
+        launch("told", 2, 32, [OUT("u32", told)], targets=CLUSTER_TARGETS),
+    ]
+
+
 def clusters_cancelled():
     worked = [1000 * n + 3 * t for n in range(40) for t in range(64)]
     pairs = [500 * n + t for n in range(24) for t in range(32)]
@@ -2534,7 +2551,7 @@ KERNELS = [
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, fences_restricted, *MEETINGS, assertions, printed, printed_apart, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
-    clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed, textures_gradients, textures_apart, textures_compared,
+    constants_behind_calls, clusters_wide, clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed, textures_gradients, textures_apart, textures_compared,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, tensor_memory_exclusive_107, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept, walking_pointers,
 ]
 

@@ -242,9 +242,11 @@ def surfaces():
         least = (16 * (t & 3) + 32) // 4
         if least < 24:
             added[least] = min(added[least], a + b)
+    wide = Image("u32", 4, (32,), lcg("u32", 128, 726, M32))
     change = lambda image, texels: INOUT("u32", image.words(), Image(image.kind, image.channels, image.size, texels, layers=image.layers).words())
     return [
         launch("moved", 1, 32, [IN("u32", source.words()), change(made, after), change(line, short), OUT("u32", back)], targets=TARGETS),
+        launch("parts", 1, 32, [IN("u32", wide.words()), OUT("u32", [wide.texels[4 * t + i] for t in range(32) for i in (2, 0)])], targets=TARGETS),
         launch("joined", 1, 32, [change(layers, stored), IN("u32", body.words()), change(halves, packed), change(sums, added), OUT("u32", told)], targets=TARGETS),
     ]
 

@@ -46,6 +46,8 @@ struct Word {
     issue_waits: u8,
     /// Waits for all but a few settings of a scoreboard; treated as a wait for all.
     part: u8,
+    /// Waits for products of warp groups, all but a few; treated as a wait for all.
+    group: bool,
 }
 
 pub struct List {
@@ -86,6 +88,7 @@ impl Word {
             waits,
             issue_waits: inst.ctrl.wait,
             part,
+            group: inst.op == Op::WARPGROUP && !inst.arg(Role::A).is_none(),
         }
     }
 
@@ -119,6 +122,9 @@ impl Between {
         if (word.read_bar | word.write_bar) & self.waited != 0 {
             self.queues.insert(word.queue());
         }
+        if word.group {
+            self.results.insert(LatencyClass::Group as u8);
+        }
         self.met |= word.meets;
         self.waited |= word.waits | word.part;
     }
@@ -145,6 +151,7 @@ impl List {
             waits: 0,
             issue_waits: 0,
             part: 0,
+            group: false,
         };
         List { latency, words: insts.map(|i| i.map_or_else(ends, |i| Word::of(latency, &i))).collect() }
     }
@@ -196,8 +203,9 @@ impl List {
                 for read in first.reads.iter().filter(|r| r.register == write.register && !r.guard) {
                     let info = read.class.info();
                     let needed = self.latency.write_after_read(file, read.class, write.class);
-                    let over =
-                        between.met || info.queue != 0 && (info.queue == queue || between.queues.contains(&info.queue));
+                    let group = read.class == LatencyClass::Group && between.results.contains(&(read.class as u8));
+                    let queued = info.queue == queue || between.queues.contains(&info.queue);
+                    let over = between.met || group || info.queue != 0 && queued;
                     let boards = first.read_bar | first.write_bar;
                     if !over && self.too_early_by_boards(needed, between, boards) {
                         return Some(Some("write after read"));

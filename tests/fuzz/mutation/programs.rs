@@ -1,23 +1,36 @@
 //! The programs for mutation: small kernels by both compilers, each with a launch that runs without
 //! a report.
 //!
-//! It reads tests/cases/exec and returns the programs, and the number that is excluded with the
-//! reasons. Ours must compile and run without a report; any other outcome is an error. Cubins of
-//! ptxas that the simulator is known not to run cleanly are excluded, by name in the output.
+//! It reads tests/cases/exec, each for one target of all that the tables know, which its number and
+//! the seed (`SASSAFRAS_SEED`) choose, and returns the programs, and the number that is excluded
+//! with the reasons. Ours must compile and run without a report; any other outcome is an error.
+//! Cubins of ptxas that the simulator is known not to run cleanly are excluded, by name in the
+//! output.
 
+use super::Random;
 use super::simulate_ptxas_support::{self, Tools, cases, each, tool};
 use sassafras::cubin::{self, Cubin};
 use sassafras::sass::{self, Inst, hazards};
 use sassafras::sim::launch::{Launch, LaunchFile};
 use sassafras::sim::run::{How, Shape, decode, run_decoded, target_of};
 use sassafras::tables::Target;
+use sassafras::tables::targets::TARGETS;
 use std::collections::BTreeMap;
 
-const TARGETS: [&str; 3] = ["90", "80", "120"];
 /// Instruction limit of a mutant (all warps together); exceeding it is a report.
 const STEPS: u64 = 3_000_000;
 /// Instruction limit of the plain run of a kernel that takes part (all warps together).
 const SHORT: u64 = 4_000;
+
+/// The targets that we compile for, as in `90a`.
+fn targets() -> Vec<&'static str> {
+    let built = TARGETS.iter().filter(|target| target.real && target.generation.is_some());
+    built.filter_map(|target| target.name.strip_prefix("sm_")).collect()
+}
+
+fn seed() -> u64 {
+    std::env::var("SASSAFRAS_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
 
 pub struct Program {
     pub name: String,
@@ -113,14 +126,13 @@ pub struct Programs {
 impl Programs {
     /// Prepares all cases with both compilers.
     pub fn of_cases() -> Programs {
-        let tools =
-            tool("ptxas").zip(tool("nvdisasm")).map(|(ptxas, nvdisasm)| Tools { ptxas, nvdisasm, newest: false });
+        let tools = tool("ptxas").is_some();
         let cases: Vec<_> = cases().into_iter().enumerate().collect();
         let found = each(&cases, |(number, path)| {
             let mut own = Programs::default();
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             match LaunchFile::load(path) {
-                Ok(file) => own.case(&name, *number, &file, tools.as_ref()),
+                Ok(file) => own.case(&name, *number, &file, tools),
                 Err(error) => own.wrong.push(format!("{name}: {error}")),
             }
             own
@@ -134,14 +146,16 @@ impl Programs {
         programs
     }
 
-    fn case(&mut self, name: &str, number: usize, file: &LaunchFile, tools: Option<&Tools>) {
+    fn case(&mut self, name: &str, number: usize, file: &LaunchFile, tools: bool) {
         let fits = |sm: &&str| {
             let target = format!("sm_{sm}");
             file.allows(&target) && file.launches.iter().any(|l| l.wants(&target))
         };
-        let turns = (0..TARGETS.len()).map(|i| TARGETS[(number + i) % TARGETS.len()]);
-        let Some(sm) = turns.into_iter().find(fits) else {
-            return self.left_out.entry("no launch on these targets").or_default().push(name.to_string());
+        let targets = targets();
+        let first = Random::new(seed() << 32 | number as u64).below(targets.len());
+        let mut turns = (0..targets.len()).map(|i| targets[(first + i) % targets.len()]);
+        let Some(sm) = turns.find(fits) else {
+            return self.left_out.entry("no launch on any target").or_default().push(name.to_string());
         };
         let target = format!("sm_{sm}");
         let launch = file.launches.iter().find(|l| l.wants(&target)).expect("it fits");
@@ -157,9 +171,7 @@ impl Programs {
                 Ok(made) => self.add(format!("{name} ours"), cubin::read(&made.cubin), launch),
                 Err(errors) => self.wrong.push(format!("{name} ours: {:?}", errors.first().map(|e| &e.message))),
             }
-            if tools.is_some()
-                && let Some(tools) = &Tools::of(sm, &file.module)
-            {
+            if tools && let Some(tools) = &Tools::of(sm, &file.module) {
                 match simulate_ptxas_support::compile_alone(tools, &file.module, sm, &format!("-O{level}")) {
                     Ok(cubin) => self.add::<String>(format!("{name} ptxas"), Ok(cubin), launch),
                     Err(error) => self.wrong.push(format!("{name} ptxas: {error}")),

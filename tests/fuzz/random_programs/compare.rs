@@ -6,6 +6,7 @@
 //! programs, also the static checker must report nothing, words must survive decoding and printing,
 //! and the IR must survive its text form after every phase.
 
+use super::arguments::{self, Argument};
 use super::pool::Judged;
 use super::tree::{LOST, Program, RESULTS, SLOTS, STRIDE};
 use crate::judge;
@@ -30,9 +31,9 @@ const ROOM: u32 = 0x1000;
 const STEPS: u64 = 1 << 24;
 
 /// Targets, with weights.
-pub const TARGETS: [&str; 16] = [
-    "sm_75", "sm_75", "sm_80", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90", "sm_90", "sm_100", "sm_100", "sm_120",
-    "sm_120", "sm_100a", "sm_120a", "sm_121",
+pub const TARGETS: [&str; 22] = [
+    "sm_75", "sm_75", "sm_80", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90", "sm_90", "sm_90a", "sm_90a", "sm_100",
+    "sm_100", "sm_100a", "sm_100a", "sm_103a", "sm_107a", "sm_110a", "sm_120", "sm_120", "sm_120a", "sm_121",
 ];
 
 /// One way of compiling and running.
@@ -131,56 +132,73 @@ pub fn input(seed: u64, bytes: usize) -> Vec<u8> {
     buffer
 }
 
-fn buffer(values: [ArgValue; 1]) -> Result<Vec<u8>, String> {
-    match values {
-        [ArgValue::Buffer { bytes, .. }] => Ok(bytes),
-        _ => Err("the buffer is gone".to_string()),
+/// What a program is started with.
+struct Start<'i> {
+    shape: Shape,
+    input: &'i [u8],
+    arguments: Vec<Argument>,
+}
+
+impl Start<'_> {
+    fn new<'i>(program: &Program, input: &'i [u8]) -> Start<'i> {
+        let shape = Shape { grid: [program.blocks() as u32, 1, 1], block: [program.threads as u32, 1, 1], smem: 0 };
+        Start { shape, input, arguments: program.arguments() }
+    }
+
+    fn values(&self) -> Vec<ArgValue> {
+        let buffer = ArgValue::Buffer { bytes: self.input.to_vec(), writable: true };
+        std::iter::once(buffer).chain(arguments::values(&self.arguments)).collect()
     }
 }
 
-fn shape(program: &Program) -> Shape {
-    Shape { grid: [1; 3], block: [program.threads as u32, 1, 1], smem: 0 }
+/// The memory that a run leaves: the buffer, and then those of the other arguments.
+fn memory(values: &[ArgValue]) -> Vec<u8> {
+    values.iter().filter_map(ArgValue::buffer).flat_map(|(bytes, _)| bytes.iter().copied()).collect()
 }
 
 /// The memory that the interpreter leaves.
 pub fn interpreted(program: &Program, target: &str, input: &[u8]) -> Result<Vec<u8>, String> {
-    interpreted_text(&program.text(target, true), shape(program), input)
+    interpreted_text(&program.text(target, true), &Start::new(program, input))
 }
 
-fn interpreted_text(text: &str, shape: Shape, input: &[u8]) -> Result<Vec<u8>, String> {
+fn interpreted_text(text: &str, start: &Start) -> Result<Vec<u8>, String> {
     let (module, diagnostics) = ptx::parse(text.as_bytes());
     let module = module.ok_or_else(|| format!("the program: {}", diagnostics[0].render("k.ptx", text)))?;
-    let mut values = [ArgValue::Buffer { bytes: input.to_vec(), writable: true }];
-    ptx::run(&module, "k", shape, &mut values).map_err(|fault| format!("the interpreter: {fault}"))?;
-    buffer(values)
+    let mut values = start.values();
+    ptx::run(&module, "k", start.shape, &mut values).map_err(|fault| format!("the interpreter: {fault}"))?;
+    Ok(memory(&values))
+}
+
+/// Whether a limit on registers is refused as ptxas refuses it, or as is listed among our limits.
+fn needs_more(text: &str, message: &str) -> bool {
+    (text.contains("mma") || text.contains("tcgen05")) && message.contains(TOO_MANY)
 }
 
 /// Compiles and runs a program in one way; `None` if it needs too many registers, for which ptxas
 /// rejects it too.
 pub fn executed(program: &Program, way: &Way, input: &[u8]) -> Result<Option<Vec<u8>>, String> {
-    executed_text(&program.text(way.options.target.as_str(), false), shape(program), way, input)
+    executed_text(&program.text(way.options.target.as_str(), false), way, &Start::new(program, input))
 }
 
-fn executed_text(text: &str, shape: Shape, way: &Way, input: &[u8]) -> Result<Option<Vec<u8>>, String> {
+fn executed_text(text: &str, way: &Way, start: &Start) -> Result<Option<Vec<u8>>, String> {
     let max_registers = way.options.max_registers;
     let how = format!("{} jitter {:?}", command(&way.options), way.jitter);
     let output = match compile(text, &way.options) {
         Ok(output) => output,
-        Err(d) if max_registers.is_some() && text.contains("mma") && d[0].message.contains(TOO_MANY) => {
-            return Ok(None);
-        }
+        Err(d) if max_registers.is_some() && needs_more(text, &d[0].message) => return Ok(None),
         Err(d) => return Err(format!("{how}: {}", d[0].render("k.ptx", text))),
     };
     if way.checked {
         super::checks::cubin(&output.cubin).map_err(|why| format!("{how}: {why}"))?;
     }
-    let mut values = [ArgValue::Buffer { bytes: input.to_vec(), writable: true }];
+    let mut values = start.values();
     let run = How { jitter: way.jitter, step_limit: STEPS, stack: ROOM, ..How::default() };
-    let outcome = run_as(&output.cubin, "k", shape, &mut values, run).map_err(|fault| format!("{how}: {fault}"))?;
+    let outcome =
+        run_as(&output.cubin, "k", start.shape, &mut values, run).map_err(|fault| format!("{how}: {fault}"))?;
     if let Some(report) = outcome.reports.first() {
         return Err(format!("{how}: {} ({})", report.fault, report.instruction));
     }
-    buffer(values).map(Some)
+    Ok(Some(memory(&values)))
 }
 
 /// The first failure and its way of compiling; or the number of ways that needed too many
@@ -197,10 +215,11 @@ pub fn judged_texts(
     case: &Case,
     input: &[u8],
 ) -> Result<usize, (usize, String)> {
-    let right = interpreted_text(&texts[0], shape(program), input).map_err(|why| (0, why))?;
+    let start = Start::new(program, input);
+    let right = interpreted_text(&texts[0], &start).map_err(|why| (0, why))?;
     let mut refused = 0;
     for (n, way) in case.ways.iter().enumerate() {
-        let Some(mine) = executed_text(&texts[1], shape(program), way, input).map_err(|why| (n, why))? else {
+        let Some(mine) = executed_text(&texts[1], way, &start).map_err(|why| (n, why))? else {
             refused += 1;
             continue;
         };
@@ -215,7 +234,7 @@ pub fn judged_texts(
 pub fn difference(program: &Program, way: &Way, mine: &[u8], right: &[u8]) -> Option<String> {
     let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..][..8].try_into().unwrap());
     let is_nan = |bytes: &[u8], at: usize| f64::from_bits(word(bytes, at)).is_nan();
-    let rows = STRIDE * program.threads;
+    let rows = STRIDE * program.rows();
     let skipped = |row: usize| LOST.contains(&row) || row >= SLOTS.0;
     for at in (0..mine.len()).step_by(8).filter(|at| *at >= rows || !skipped(at % STRIDE)) {
         let row = at % STRIDE;

@@ -7,6 +7,7 @@
 
 use super::compare::interpreted;
 use super::crowd;
+use super::families::{ALONE, Place, TOGETHER, one as family};
 use super::group::{exchange, group};
 use super::matrix::{Product, products};
 use super::plain::{access, add_to_all, call, constant, leave, transfer};
@@ -15,8 +16,10 @@ use super::tiles::{Tile, tiles};
 use super::tree::{
     DEPTH, End, FUNCTIONS, Function, HIDDEN, KINDS, Node, PREDICATES, Program, SLOTS, STRIDE, Slot, Statement,
 };
+use super::warp_groups::THREADS;
 use crate::random::Random;
 use sassafras::compile::{Options, compile};
+use sassafras::tables::Target;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -79,7 +82,7 @@ pub struct Maker<'p> {
     slots: Vec<Slot>,
     /// How often each form was used.
     pub taken: Vec<usize>,
-    threads: usize,
+    place: Place,
     early: bool,
     /// Whether it is generating the kernel.
     kernel: bool,
@@ -95,9 +98,9 @@ pub fn program(seed: u64, pool: &Pool, matrices: &Matrices) -> (Program, Vec<usi
     let size = 4 + random.below(30);
     let calls = random.below(FUNCTIONS + 4).min(FUNCTIONS);
     let early = random.below(5) == 0;
-    let threads = if random.below(6) == 0 { 64 } else { 32 };
+    let place = place(&mut random, matrices.target, early);
     let (slots, taken) = (Vec::new(), Vec::new());
-    let mut maker = Maker { random, pool, matrices, slots, taken, threads, early, kernel: true, calls, crowded: false };
+    let mut maker = Maker { random, pool, matrices, slots, taken, place, early, kernel: true, calls, crowded: false };
     let lanes = if early { Lanes::Unknown } else { Lanes::All };
     let mut body = maker.start();
     body.extend(maker.list(size, 0, lanes));
@@ -105,8 +108,25 @@ pub fn program(seed: u64, pool: &Pool, matrices: &Matrices) -> (Program, Vec<usi
     let functions = (0..FUNCTIONS).map(|number| maker.function(number, calls)).collect();
     // Most programs load and store only the registers they name, which halves the time.
     let lean = maker.random.below(4) > 0;
-    let program = Program { body, functions, slots: maker.slots, threads, early, lean, renamed: false };
+    let Place { threads, cluster, .. } = place;
+    let program = Program { body, functions, slots: maker.slots, threads, cluster, early, lean, renamed: false };
     (program, maker.taken)
+}
+
+/// The shape of a launch: a warp or several, in a block or in those of a cluster.
+fn place(random: &mut Random, target: &str, early: bool) -> Place {
+    let target = Target::by_name(target).expect("a target that programs are for");
+    let alone = Place { target, threads: 32, cluster: 0 };
+    let of_group = if alone.own() { 4 } else { 0 };
+    match random.below(24) {
+        0..=3 => Place { threads: 64, ..alone },
+        4..=6 if !early && alone.from(90) => {
+            let (threads, cluster) = [(32, 2), (32, 4), (64, 2), (32, 1)][random.below(4)];
+            Place { threads, cluster, ..alone }
+        }
+        n if (7..7 + of_group).contains(&n) => Place { threads: THREADS, ..alone },
+        _ => alone,
+    }
 }
 
 impl Maker<'_> {
@@ -123,7 +143,7 @@ impl Maker<'_> {
 
     /// The statements before any branch.
     fn start(&mut self) -> Vec<Statement> {
-        if self.random.below(8) > 0 || self.threads > 32 || self.pool.start.is_empty() {
+        if self.random.below(8) > 0 || self.place.threads > 32 || self.pool.start.is_empty() {
             return Vec::new();
         }
         let piece = one(&mut self.random, &self.pool.start).clone();
@@ -145,10 +165,20 @@ impl Maker<'_> {
             12 => Statement::Plain(constant(&mut self.random)),
             13 if self.kernel => Statement::Plain(add_to_all(&mut self.random, self.early)),
             14 if !self.kernel || self.early => Statement::Plain(leave(&mut self.random, self.kernel)),
-            15 if lanes == Lanes::All && self.kernel => Statement::Plain(exchange(&mut self.random, self.threads)),
+            15 if lanes == Lanes::All && self.kernel => {
+                Statement::Plain(exchange(&mut self.random, self.place.threads))
+            }
             16 | 17 if lanes == Lanes::All && self.kernel => {
                 Statement::Plain(self.matrices.statement(&mut self.random))
             }
+            24..=26 if lanes == Lanes::All && self.kernel => match family(&mut self.random, &self.place, &TOGETHER) {
+                Some(text) => Statement::Plain(text),
+                None => Statement::Plain(transfer(&mut self.random)),
+            },
+            27 if self.kernel => match family(&mut self.random, &self.place, &ALONE) {
+                Some(text) => Statement::Plain(text),
+                None => Statement::Plain(transfer(&mut self.random)),
+            },
             23 if !self.crowded => self.crowd(depth, lanes),
             18 if lanes != Lanes::Unknown => Statement::Plain(group(&mut self.random, lanes)),
             19..=22 if lanes == Lanes::All => {
@@ -222,7 +252,12 @@ impl Maker<'_> {
     /// A statement with a form, or a register copy if no form is allowed there.
     fn form(&mut self, piece: &Piece, lanes: Lanes) -> Statement {
         let open = piece.judged != Judged::Exact;
-        if piece.kernel && !self.kernel || piece.one_warp && self.threads > 32 || open && !self.kernel {
+        // In a cluster it names another block's memory, or none.
+        let elsewhere = ["mapa", "getctarank"].iter().any(|op| piece.text.contains(op));
+        if self.place.cluster > 0 && elsewhere {
+            return Statement::Plain(transfer(&mut self.random));
+        }
+        if piece.kernel && !self.kernel || piece.one_warp && self.place.threads > 32 || open && !self.kernel {
             return Statement::Plain(transfer(&mut self.random));
         }
         if open && self.slots.len() == SLOTS.2 {

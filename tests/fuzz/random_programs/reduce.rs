@@ -24,6 +24,10 @@ pub fn reduced(mut program: Program, fails: &dyn Fn(&Program) -> bool) -> Progra
         if program.threads > 32 && fails(&slim) {
             program = slim;
         }
+        let alone = Program { cluster: 0, ..program.clone() };
+        if program.cluster > 0 && fails(&alone) {
+            program = alone;
+        }
         for f in 0..program.functions.len() {
             let mut once = program.clone();
             once.functions[f].again = false;

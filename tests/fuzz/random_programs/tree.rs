@@ -4,9 +4,12 @@
 //! judged separately. After the rows come the totals that all threads add to. A program with parts
 //! removed is still a valid program, which the reducer relies on.
 
+use super::arguments::{self, Argument};
+use super::coverage::VERSION;
 use super::crowd;
 use super::names::{names, register, replaced};
 use super::pool::Judged;
+use sassafras::tables::Target;
 use std::collections::BTreeSet;
 
 /// Bytes of global memory per thread.
@@ -33,6 +36,8 @@ pub const SLOTS: (usize, usize, usize) = (768, 128, 6);
 pub const SHARED_BY_ALL: usize = 128 + 256;
 /// A thread's own bytes in shared and local memory.
 pub const OWN: usize = 32;
+/// A thread's part of the block's tile of shared memory.
+pub const OWN_TILE: usize = 128;
 /// Maximum nesting of branches and loops.
 pub const DEPTH: usize = 4;
 /// Maximum number of functions of a program.
@@ -99,6 +104,8 @@ pub struct Program {
     pub functions: Vec<Function>,
     pub slots: Vec<Slot>,
     pub threads: usize,
+    /// Blocks of the cluster that the grid is; 0 if it is one block without a cluster.
+    pub cluster: usize,
     /// Whether threads may exit early; nothing then waits for all of them.
     pub early: bool,
     /// Whether only the registers that statements name are loaded and stored.
@@ -108,9 +115,24 @@ pub struct Program {
 }
 
 impl Program {
+    /// Blocks of the grid.
+    pub fn blocks(&self) -> usize {
+        self.cluster.max(1)
+    }
+
+    /// Threads of the grid, each with a row of the buffer.
+    pub fn rows(&self) -> usize {
+        self.threads * self.blocks()
+    }
+
     /// Size of the buffer in bytes.
     pub fn bytes(&self) -> usize {
-        STRIDE * self.threads + SHARED_BY_ALL
+        STRIDE * self.rows() + SHARED_BY_ALL
+    }
+
+    /// The arguments beside the buffer: those that the kernel names.
+    pub fn arguments(&self) -> Vec<Argument> {
+        arguments::named(&names(&self.bodies(false).1))
     }
 
     /// Calls `f` on every list of statements, outer ones first.
@@ -153,13 +175,21 @@ impl Program {
 
     fn head(&self, target: &str, rest: &BTreeSet<String>) -> String {
         let sh = OWN * self.threads;
-        let mut text = format!(".version 9.0\n.target {target}\n.address_size 64\n\n.shared .align 16 .b8 sh[{sh}];\n");
+        let version = version(target);
+        let mut text =
+            format!(".version {version}\n.target {target}\n.address_size 64\n\n.shared .align 16 .b8 sh[{sh}];\n");
         let named = |name: &str| !self.lean || rest.contains(name);
         if named("common") {
             text += ".shared .align 16 .b8 common[64];\n";
         }
         if named("tile") {
-            text += &format!(".shared .align 128 .b8 tile[{}];\n", 4096 * self.threads / 32);
+            text += &format!(".shared .align 1024 .b8 tile[{}];\n", OWN_TILE * self.threads);
+        }
+        if named("mb") {
+            text += ".shared .align 8 .b64 mb[4];\n";
+        }
+        if named("columns") {
+            text += ".shared .align 4 .b32 columns;\n";
         }
         if named("gv") || named("cv") {
             text += ".global .align 8 .b32 gv[4];\n.const .align 8 .b32 cv[4] = {1, 2, 3, 4};\n";
@@ -187,10 +217,28 @@ impl Program {
     fn kernel(&self, body: &str, own: &BTreeSet<String>, all: &BTreeSet<String>) -> String {
         let live = self.live(own);
         let named = |name: &str| !self.lean || own.contains(name);
-        let mut text = ".visible .entry k(.param .u64 p)\n{\n".to_string() + &declarations() + &apart_declarations();
+        let more: String = self.arguments().iter().map(|argument| format!(", {}", argument.parameter())).collect();
+        let cluster = match self.cluster {
+            0 => String::new(),
+            blocks => format!(" .reqnctapercluster {blocks}, 1, 1"),
+        };
+        // Only a kernel that states its threads may change the registers of its warps.
+        let stated = match own.contains("setmaxnreg") {
+            true => format!(" .reqntid {}, 1, 1 .minnctapersm 1", self.threads),
+            false => String::new(),
+        };
+        let mut text = format!(".visible .entry k(.param .u64 p{more}){stated}{cluster}\n{{\n");
+        text += &(declarations() + &apart_declarations());
         text += ".local .align 16 .b8 lo[64];\n";
         text += "ld.param.u64 io, [p];\nmov.u32 t, %tid.x;\n";
-        text += &format!("add.u64 acc, io, {};\nmad.wide.u32 io, t, {STRIDE}, io;\n", STRIDE * self.threads);
+        text += &format!("add.u64 acc, io, {};\n", STRIDE * self.rows());
+        text += &match self.cluster {
+            0 => format!("mad.wide.u32 io, t, {STRIDE}, io;\n"),
+            _ => {
+                let threads = self.threads;
+                format!("mov.u32 a, %ctaid.x;\nmad.lo.u32 a, a, {threads}, t;\nmad.wide.u32 io, a, {STRIDE}, io;\n")
+            }
+        };
         text += &format!(
             "add.u64 fixed, acc, 128;\nadd.u64 scratch, io, {SCRATCH};\nmov.u32 s, sh;\nmad.lo.u32 s, t, {OWN}, s;\n"
         );
@@ -236,6 +284,12 @@ impl Program {
         }
         text + "ret;\n}\n"
     }
+}
+
+/// The PTX version of a program: 9.0, or a later one that the target needs.
+fn version(target: &str) -> String {
+    let (major, minor) = Target::by_name(target).map_or(VERSION, |target| target.min_ptx.max(VERSION));
+    format!("{major}.{minor}")
 }
 
 fn each_list(list: &mut Vec<Statement>, f: &mut impl FnMut(&mut Vec<Statement>)) {

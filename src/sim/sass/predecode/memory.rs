@@ -56,7 +56,7 @@ pub fn build(b: &mut Builder) -> Result<Option<Exec>, String> {
         Op::QSPC => {
             address(b, Space::Generic)?;
             let spaces = [("S", Space::Shared), ("L", Space::Local), ("G", Space::Global), ("D", Space::Shared)];
-            Exec::InSpace(b.lifted.words.pick(&spaces).unwrap_or(Space::Global))
+            Exec::InSpace { space: b.lifted.words.pick(&spaces).unwrap_or(Space::Global), cluster: b.has("D") }
         }
         Op::LDG_256 => {
             address(b, Space::Global)?;

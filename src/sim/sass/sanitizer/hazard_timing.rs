@@ -220,8 +220,11 @@ impl Timeline {
     fn overtaken(&self, latency: &Latency, write: &Use, lanes: u32) -> Option<u32> {
         let mut before = self.flights.writes(write).iter().filter(|f| f.lanes & lanes != 0);
         let open = |f: &&Flight| {
-            let needed = latency.write_after_write(write.file, f.what.class, write.class);
-            self.known.too_early(f, needed).is_some()
+            let (first, second) = (f.what.class, write.class);
+            let needed = latency.write_after_write(write.file, first, second);
+            // Announced results of one class that come in order do so at any distance.
+            let ordered = first == second && first.info().in_order && needed != Needed::Scoreboard;
+            !ordered && self.known.too_early(f, needed).is_some()
         };
         before.find(open).map(|f| f.pc)
     }
