@@ -134,7 +134,9 @@ impl Code {
         Some(())
     }
 
-    /// A compare-and-swap loop for 16 bits on the aligned word that contains them.
+    /// A compare-and-swap loop for 16 bits on the aligned word that contains them. A comparison that
+    /// fails swaps the word for itself: the loop goes on only where another lane has changed the
+    /// word, so no lane waits for another in it.
     fn half_loop(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
         let compares = atomic.op() == value::aop::CAS;
         let [again, took] = [(); 2].each(|()| self.f.new_block());
@@ -147,26 +149,23 @@ impl Code {
         self.and(want, atomic.b, mask);
         self.load_old(&atomic, SIZE_32, old);
         self.enter(again);
-        let (expected, new) = (self.temp(), self.temp());
+        let [before, expected, new] = [(); 3].each(|()| self.temp());
+        self.permute(before, old, read, Operand::zero());
+        self.copy(expected, old);
         if compares {
-            self.permute(expected, old, write, want);
-            self.permute(new, old, write, atomic.c);
+            let (changed, same) = (self.temp(), self.temp_pred());
+            self.permute(changed, old, write, atomic.c);
+            self.isetp(same, &[EQ, AND, U32], before, want);
+            self.select(new, changed, old, same);
         } else {
-            let before = self.temp();
-            self.permute(before, old, read, Operand::zero());
             let sum = self.combined(&atomic, before)?;
-            self.copy(expected, old);
             self.permute(new, old, write, sum);
         }
         self.swap(&atomic, SIZE_32, got, [expected, new]);
-        let mut p = self.temp_pred();
+        let p = self.temp_pred();
         self.permute(half, got, read, Operand::zero());
         self.isetp(p, &[NE, AND, U32], got, expected);
         self.copy(old, got);
-        if compares {
-            // A change of the other half alone does not end the comparison.
-            p = self.isetp_with(&[EQ, AND, U32], half, want, p);
-        }
         self.branch_if(p, again, took);
         if d != Operand::zero() {
             self.copy(d, half);
