@@ -134,9 +134,9 @@ impl Code {
         Some(())
     }
 
-    /// A compare-and-swap loop for 16 bits on the aligned word that contains them. A comparison that
-    /// fails swaps the word for itself: the loop goes on only where another lane has changed the
-    /// word, so no lane waits for another in it.
+    /// A compare-and-swap loop for 16 bits on the aligned word that contains them. A comparison
+    /// that fails swaps the word for itself: the loop goes on only where another lane has changed
+    /// the word, so no lane waits for another in it.
     fn half_loop(&mut self, atomic: &Atomic, d: Operand) -> Option<()> {
         let compares = atomic.op() == value::aop::CAS;
         let [again, took] = [(); 2].each(|()| self.f.new_block());

@@ -4,9 +4,9 @@
 //! - What moves: a constant in a pair of registers, uniform or not, that at least [`READERS`]
 //!   instructions take in a pair of uniform registers. Its other moves go with their last reader.
 //! - The constants with most readers move, no more than there are uniform registers that nothing
-//!   fills and no call changes. At the entry the warp is converged, unless a call stands there, from
-//!   which lanes need not come back together; where they are read it need not be. No value of a
-//!   device function moves: its callers may be diverged.
+//!   fills and no call changes. At the entry the warp is converged, unless a call stands there,
+//!   from which lanes need not come back together; where they are read it need not be. No value of
+//!   a device function moves: its callers may be diverged.
 
 use super::constants::{RESERVE, constant, kept};
 use crate::analysis::PassCx;

@@ -1,9 +1,9 @@
 //! Damaged cubins: the reader, the simulator and the disassembler give an answer for any bytes.
 //!
-//! The input is our cubins of a few exec cases, some of each of the newer families, with bytes changed, removed or repeated at random
-//! positions, more often in their tables than in their code. Reading, disassembling and running
-//! them must end without a panic within an instruction limit. `SASSAFRAS_MUTATIONS` is the number,
-//! `SASSAFRAS_SEED` the first seed.
+//! The input is our cubins of a few exec cases, some of each of the newer families, with bytes
+//! changed, removed or repeated at random positions, more often in their tables than in their code.
+//! Reading, disassembling and running them must end without a panic within an instruction limit.
+//! `SASSAFRAS_MUTATIONS` is the number, `SASSAFRAS_SEED` the first seed.
 
 use crate::random::Random;
 use sassafras::compile::{Options, compile};

@@ -86,6 +86,7 @@ impl Function {
     }
 
     /// As [`Function::for_each_def`], from the operands.
+    #[expect(clippy::redundant_closure, reason = "`&mut f` is called by a function that is not inlined")]
     fn find_defs(&self, inst: InstId, mut f: impl FnMut(VReg)) {
         let data = &self.insts[inst];
         let len = usize::from(data.len);
@@ -98,6 +99,7 @@ impl Function {
     }
 
     /// As [`Function::for_each_use`], from the operands.
+    #[expect(clippy::redundant_closure, reason = "`&mut f` is called by a function that is not inlined")]
     fn find_uses(&self, inst: InstId, mut f: impl FnMut(VReg)) {
         let data = &self.insts[inst];
         let sources = self.sources(inst);

@@ -50,8 +50,8 @@ fn atomic_lane(
     let (b, c) = (w.get(&code.b, lane), w.get(&code.c, lane));
     // A generic atomic of 64 bits or on a float works in global memory and in that of another
     // block, an exchange also in the block's own shared memory. For other spaces it reports so in
-    // its predicate, and ptxas emits a fallback after it: with the atomics of shared memory, and for
-    // exchanges with plain accesses alone.
+    // its predicate, and ptxas emits a fallback after it: with the atomics of shared memory, and
+    // for exchanges with plain accesses alone.
     let wide = bytes == 8 || !matches!(ty, AtomicType::Signed(_) | AtomicType::Unsigned(_));
     let exchanges = matches!(op, AtomicOp::Cas | AtomicOp::CasFlag | AtomicOp::Exch);
     let works = |there: Space| there == Space::Global || exchanges && there == Space::Shared;

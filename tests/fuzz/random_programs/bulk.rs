@@ -1,9 +1,9 @@
 //! Bulk copies (`cp.async.bulk`) in random programs.
 //!
 //! Every thread writes its part of the heap, some threads copy all of it to the tile, in another
-//! order, and a barrier tells when it is there. Then the threads change the tile, which is copied or
-//! joined to the heap (`cp.reduce.async.bulk`), or copied within shared memory. A fence of the proxy
-//! and a barrier of the block stand between accesses of threads and those of copies.
+//! order, and a barrier tells when it is there. Then the threads change the tile, which is copied
+//! or joined to the heap (`cp.reduce.async.bulk`), or copied within shared memory. A fence of the
+//! proxy and a barrier of the block stand between accesses of threads and those of copies.
 
 use super::counts::waited;
 use super::families::{OPEN, Place, heap, leader, meet, taken, words};
