@@ -38,7 +38,10 @@ pub fn factor(
             let (by_far, by_near) = if swap { (leading, stride) } else { (stride, leading) };
             near * bits / 8 / span * by_near + far / 8 * by_far
         };
-        if start + last(lines - 1, depth - 1) + unit > tile {
+        // What a swizzled pattern is that does not hold a line of one instruction, no public text
+        // says.
+        let narrow = !turned && span > 16 && depth * bits / 8 > span;
+        if narrow || start + last(lines - 1, depth - 1) + unit > tile {
             continue;
         }
         let layout = match span {
