@@ -83,6 +83,11 @@ impl DefUse {
         function.for_each_def(inst, |reg| self.definition[reg] = Some(inst));
     }
 
+    /// Records that the definition of a register is removed.
+    pub fn forget(&mut self, reg: VReg) {
+        self.definition[reg] = None;
+    }
+
     /// Records that an instruction, which read `before`, was rewritten. Definitions that become
     /// dead give up their uses.
     pub fn update(&mut self, function: &Function, inst: InstId, before: &[VReg]) {

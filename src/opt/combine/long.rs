@@ -43,6 +43,8 @@ pub fn wide(function: &mut Function, def_use: &mut DefUse, block: Block, at: usi
         function[high].mods = mods;
         if fits(function, high) {
             def_use.set_def(function, high);
+            // What the low sum reads is given up here, also where nothing reads its word.
+            def_use.forget(carry);
             def_use.update(function, high, &before);
             return Some(low);
         }
