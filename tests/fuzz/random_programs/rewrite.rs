@@ -150,8 +150,8 @@ fn nothing(random: &mut Random) -> String {
     let p = register(random, 'p');
     let texts = [
         format!("add.u32 {r}, {r}, 0;"),
-        format!("and.b32 a, t, 0x100; add.u32 {r}, {r}, a;"),
-        format!("and.b32 a, t, 0x100; xor.b32 {r}, a, {r};"),
+        format!("and.b32 a, t, 0x400; add.u32 {r}, {r}, a;"),
+        format!("and.b32 a, t, 0x400; xor.b32 {r}, a, {r};"),
         format!("mul.lo.u32 {r}, {r}, 1;"),
         format!("not.b32 {r}, {r}; not.b32 {r}, {r};"),
         format!("sub.u32 a, {r}, {r2}; add.u32 {r}, a, {r2};"),
@@ -166,7 +166,7 @@ fn nothing(random: &mut Random) -> String {
         format!("mov.b64 b, {e}; mov.b64 {e}, b;"),
         format!("cvt.u32.u16 a, {h}; cvt.u16.u32 {h}, a;"),
         format!("not.pred {p}, {p}; not.pred {p}, {p};"),
-        format!("setp.eq.u32 q, t, 77; @q mov.u32 {r}, 5;"),
+        format!("setp.eq.u32 q, t, 1077; @q mov.u32 {r}, 5;"),
         // Defines only registers that nothing reads.
         format!("mad.lo.u32 a, {r}, {r2}, 7;"),
         format!("setp.lt.u32 q, {r}, {r2};"),
