@@ -256,20 +256,16 @@ fn rewrite(function: &mut Function, block: Block, (moved, shared): (&RegSet, &Sh
                 let moves = |reg: VReg| moved.contains(reg) || shared.bits.contains_key(&reg);
                 function.for_each_def(inst, |reg| made.extend(moves(reg).then_some(reg)));
                 for reg in made {
-                    if let Some(Bit { word, mask, first }) = shared.bits.get(&reg).copied() {
-                        let new = if first { begin(function, word, reg) } else { set(function, word, mask, reg) };
-                        function[new].line = line;
-                        out.push(new);
-                        continue;
-                    }
-                    let number = bits.len() as u32 % BITS;
-                    let first = number == 0;
-                    let to = word.filter(|_| !first).unwrap_or_else(|| function.new_reg(File::R));
-                    word = Some(to);
-                    bits.insert(reg, (to, 1 << number));
-                    let new = if first { begin(function, to, reg) } else { set(function, to, 1 << number, reg) };
-                    function[new].line = line;
-                    out.push(new);
+                    let bit = shared.bits.get(&reg).copied().unwrap_or_else(|| {
+                        let (number, mask) = (bits.len() as u32 % BITS, 1 << (bits.len() as u32 % BITS));
+                        let old = word.filter(|_| number > 0);
+                        let to = *word.insert(old.unwrap_or_else(|| function.new_reg(File::R)));
+                        bits.insert(reg, (to, mask));
+                        Bit { word: to, mask, first: number == 0 }
+                    });
+                    let new = noted(function, bit, inst, reg);
+                    new.iter().for_each(|new| function[*new].line = line);
+                    out.extend(new);
                 }
                 tests = out.len();
             }
@@ -284,9 +280,20 @@ fn make(function: &mut Function, op: Op, args: &[(Role, Operand)]) -> InstId {
     inst
 }
 
+/// What notes a predicate that an instruction defines in its bit. One without a value has the bit's
+/// zero: the other bits of the word must not depend on it.
+fn noted(function: &mut Function, bit: Bit, inst: InstId, reg: VReg) -> Option<InstId> {
+    let from = if function[inst].op == Op::UNDEF { Operand::never() } else { Operand::reg(reg) };
+    match (bit.first, function[inst].op) {
+        (true, _) => Some(begin(function, bit.word, from)),
+        (false, Op::UNDEF) => None,
+        (false, _) => Some(set(function, bit.word, bit.mask, reg)),
+    }
+}
+
 /// A word whose lowest bit is a predicate.
-fn begin(function: &mut Function, word: VReg, from: VReg) -> InstId {
-    let (one, not) = (function.imm(1), Operand::reg(from).inverted());
+fn begin(function: &mut Function, word: VReg, from: Operand) -> InstId {
+    let (one, not) = (function.imm(1), from.inverted());
     make(function, Op::SEL, &[(Role::D, word.into()), (Role::A, Operand::zero()), (Role::B, one), (Role::Pp, not)])
 }
 
