@@ -13,11 +13,18 @@
 //! sources, gives all lanes the same result, and is not in an interleaved block; and if no lanes
 //! that left a region at different times read it behind.
 //!
+//! Out of SSA form a pure instruction without a guard gives all lanes the same in an interleaved
+//! block too, from what is the same in all of them, if no other instruction writes its result:
+//! lanes that are apart have no new value of a source before they meet again, whichever of them
+//! comes first. So what `rematerialize` repeats there stays uniform. In SSA form such results
+//! count as different, as published.
+//!
 //! A load by an address that is the same in all lanes is one access for all of them, so its result
 //! is the same; ptxas 13.0.88 counts such loads, volatile ones too, as uniform on every target. So
 //! is what threads of a warp have in common by their numbers, where `.reqntid` puts each warp in
 //! one row of its block.
 
+use super::def_use::{is_free, is_pure, reads_kept};
 use super::regions::{Lives, Region};
 use super::row_bits;
 use crate::ori::cfg::{BlockSet, Cfg};
@@ -109,6 +116,8 @@ struct Lanes<'a> {
     open: SecondaryMap<Block, Option<Vec<Open>>>,
     /// Bits that may differ by the numbers of threads.
     row_bits: Option<SecondaryMap<VReg, u32>>,
+    /// Registers with several definitions out of SSA form, once it is asked.
+    several: Option<RegSet>,
 }
 
 /// An instruction whose results do not vary, as far as is known.
@@ -141,6 +150,7 @@ impl<'a> Lanes<'a> {
             ends,
             open,
             row_bits,
+            several: None,
         }
     }
 
@@ -203,7 +213,8 @@ impl<'a> Lanes<'a> {
         let mut changed = false;
         let Some(mut open) = self.open[block].take() else { return self.first_results(block) };
         open.retain(|Open { inst, apart }| {
-            let varies = apart.unwrap_or(interleaved) || self.result_varies(block, *inst);
+            let varies =
+                apart.unwrap_or(interleaved) && !self.is_function_of_sources(*inst) || self.result_varies(block, *inst);
             if varies {
                 self.function.for_each_def(*inst, |reg| changed |= self.regs.insert(reg));
             }
@@ -219,7 +230,8 @@ impl<'a> Lanes<'a> {
         let (mut apart, mut changed, mut open) = (None, false, Vec::new());
         for inst in &self.function[block] {
             apart = becomes_apart(self.function, *inst).or(apart);
-            let varies = apart.unwrap_or(interleaved) || self.result_varies(block, *inst);
+            let varies =
+                apart.unwrap_or(interleaved) && !self.is_function_of_sources(*inst) || self.result_varies(block, *inst);
             let mut any = false;
             self.function.for_each_def(*inst, |reg| {
                 any = true;
@@ -231,6 +243,33 @@ impl<'a> Lanes<'a> {
         }
         self.open[block] = Some(open);
         changed
+    }
+
+    /// Whether an instruction out of SSA form is pure and the only one that defines its results.
+    fn is_function_of_sources(&mut self, inst: InstId) -> bool {
+        let function = self.function;
+        if function.is_ssa() || !is_pure(function, inst) && !reads_kept(function, inst) {
+            return false;
+        }
+        let mut free = true;
+        function.for_each_use(inst, |reg| free &= is_free(function, reg));
+        function.for_each_def(inst, |reg| free &= is_free(function, reg));
+        if !free {
+            return false;
+        }
+        let several = self.several.get_or_insert_with(|| {
+            let (mut once, mut several) = (RegSet::new(function.regs().len()), RegSet::new(function.regs().len()));
+            for inst in function.layout().iter().flat_map(|block| &function[*block]) {
+                function.for_each_def(*inst, |reg| {
+                    if !once.insert(reg) {
+                        several.insert(reg);
+                    }
+                });
+            }
+            several
+        });
+        function.for_each_def(inst, |reg| free &= !several.contains(reg));
+        free
     }
 
     /// Whether lanes that execute an instruction together may get different results.
