@@ -2,8 +2,9 @@
 //!
 //! An instruction is in the set with all its results or not at all, and so are its sources. A value
 //! computed from registers is in it only if every reader takes it in a uniform register, or if a
-//! move out of it (a [`Twin`]) saves more moves into it. Where a loop is crowded, what a value that
-//! leaves was made for is handed over instead, once, if it goes round that loop.
+//! move out of it (a [`Twin`]) saves more moves into it or much is computed for it there. Where a
+//! loop is crowded, what a value that leaves was made for is handed over instead, once, if it goes
+//! round that loop.
 
 use super::taken::Taken;
 use super::twins::{Places, Twin, Twins};
@@ -47,7 +48,7 @@ pub struct Candidates {
 }
 
 /// Instructions that are looked at for what a value is worth; one that serves more is worth it.
-const WORTH: usize = 256;
+pub(super) const WORTH: usize = 256;
 
 impl Candidates {
     /// All values that could be in the set for their definitions' sake.
@@ -333,7 +334,9 @@ impl Candidates {
                     if self.is_in_both(function, reg) {
                         continue;
                     }
-                    if function[reg].file == File::R && self.is_worth_a_move(function, reg) {
+                    if function[reg].file == File::R && self.is_worth_a_move(function, reg)
+                        || self.is_behind_a_chain(function, reg)
+                    {
                         self.twins.set(reg, Twin::Out);
                     } else {
                         self.drop_value(function, places, reg);
@@ -371,12 +374,17 @@ impl Candidates {
     }
 
     /// Values that are moved and are not worth it any more.
-    fn drop_twins(&mut self, function: &Function, places: &Places) {
-        if !self.twins.any {
+    fn drop_twins(&mut self, function: &mut Function, places: &Places) {
+        if !self.twins.any && !self.twins.out {
             return;
         }
-        for reg in function.regs().keys() {
-            if !self.set.contains(reg) || self.twins.of(reg) == Twin::None || self.is_worth_a_move(function, reg) {
+        let regs: Vec<VReg> = function.regs().keys().filter(|reg| self.set.contains(*reg)).collect();
+        for reg in regs {
+            let twin = if self.set.contains(reg) { self.twins.of(reg) } else { Twin::None };
+            let worth = twin == Twin::None
+                || function[reg].file == File::R && self.is_worth_a_move(function, reg)
+                || twin == Twin::Out && self.is_behind_a_chain(function, reg);
+            if worth {
                 continue;
             }
             if self.twins.of(reg) == Twin::In {

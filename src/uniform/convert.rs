@@ -3,9 +3,9 @@
 //! The column `uniform` of `tables/ori` gives the uniform form of an opcode. What is guaranteed:
 //! - a uniform register is written only where the warp is converged or all its lanes that are not
 //!   there wait, as `insert_reconvergence` checks;
-//! - a move between the files is added only where it saves more of them: otherwise a value that one
-//!   reader needs in a general register stays there, unless it has no register source and is cheap
-//!   to define twice;
+//! - a move between the files is added only where it saves more of them, or where much is computed
+//!   for the value in the uniform file: otherwise a value that one reader needs in a general
+//!   register stays there, unless it has no register source and is cheap to define twice;
 //! - nowhere are more uniform registers live than the file has, minus a reserve, nor across a call
 //!   more than calls preserve.
 //!

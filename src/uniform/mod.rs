@@ -1,6 +1,7 @@
 //! Varying propagation and uniform registers.
 
 mod candidates;
+mod chains;
 mod comparisons;
 pub mod constants;
 pub mod convert;

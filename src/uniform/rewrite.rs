@@ -8,6 +8,7 @@ use super::candidates::Candidates;
 use super::taken::handed;
 use super::twins::Places;
 use super::twins::Twin;
+use crate::legal::operands;
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, File, Function, InstId, Kind, Operand, VReg};
 use crate::sorted::SortedSet;
@@ -197,7 +198,14 @@ fn moved_out(
     let mut moves = Vec::new();
     for reg in results {
         let uniform = name(function, reg, names);
-        moves.push(moved(function, inst, Op::MOV, reg, uniform));
+        if function[reg].file == File::P {
+            let (to, from) = (Operand::reg(reg), Operand::reg(uniform));
+            let new = operands::moves_to(function, &candidates.encodes, to, from).unwrap_or_default();
+            new.iter().for_each(|new| function[*new].line = function[inst].line);
+            moves.extend(new);
+        } else {
+            moves.push(moved(function, inst, Op::MOV, reg, uniform));
+        }
     }
     moves
 }

@@ -65,7 +65,7 @@ impl Candidates {
         (count <= u64::BITS).then_some(bits)
     }
 
-    fn choose(&mut self, function: &mut Function, inst: InstId) -> Taken {
+    pub(super) fn choose(&mut self, function: &mut Function, inst: InstId) -> Taken {
         let mut taken = Taken::default();
         let groups = self.groups(function, inst, &mut taken.general);
         if groups.is_empty() {

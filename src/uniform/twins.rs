@@ -2,7 +2,8 @@
 //!
 //! A move is worth it where it saves more of them, each by how often it is executed: what is
 //! handed over to the uniform file of the value and of what is computed from it there, and what
-//! goes round a loop there in which general registers would be spilled. A value that
+//! goes round a loop there in which general registers would be spilled; or where much is computed
+//! for the value in the uniform file ([`super::chains`]). A value that
 //! is the same in all lanes but computed where lanes are apart is handed over where they are
 //! together again; only readers behind that place can have it in a uniform register.
 
@@ -50,8 +51,7 @@ pub struct Twins {
     places: SortedMap<VReg, Block>,
     /// Readers that such a value does not get to in the uniform file.
     before: SortedSet<(VReg, InstId)>,
-    /// How often each block is executed, and the block of each instruction; empty where nothing is
-    /// handed over.
+    /// How often each block is executed, and the block of each instruction.
     frequency: SecondaryMap<Block, f64>,
     home: SecondaryMap<InstId, Block>,
     crowded: BlockSet,
@@ -59,6 +59,8 @@ pub struct Twins {
     pub any: bool,
     /// Whether there is a crowded loop.
     pub crowds: bool,
+    /// Whether a value was ever moved out.
+    pub out: bool,
 }
 
 impl Twins {
@@ -73,9 +75,10 @@ impl Twins {
             home: SecondaryMap::with_default(Block::from_u32(0)),
             crowded: places.crowded.clone(),
             crowds: !places.crowded.is_empty(),
+            out: false,
             any: !places.crowded.is_empty() || insts().any(|inst| handed(function, *inst).is_some()),
         };
-        for block in places.cfg.rpo.iter().filter(|_| new.any) {
+        for block in &places.cfg.rpo {
             new.frequency[*block] = 10f64.powi(places.loops.depth(*block).min(8) as i32);
             function[*block].iter().for_each(|inst| new.home[*inst] = *block);
         }
@@ -89,6 +92,7 @@ impl Twins {
 
     /// Says how a value gets into the other file.
     pub fn set(&mut self, reg: VReg, twin: Twin) {
+        self.out |= twin == Twin::Out;
         self.of[reg] = twin;
     }
 
@@ -157,6 +161,11 @@ impl Twins {
             at = places.dominators.parent(at)?;
         }
         best
+    }
+
+    /// How often an instruction is executed.
+    pub fn often(&self, inst: InstId) -> f64 {
+        self.frequency[self.home[inst]]
     }
 
     /// How often a value is moved if it is.

@@ -26,7 +26,7 @@ mod split_offset;
 mod uniform;
 
 pub use moves::all as moves_to;
-pub use uniform::{Trial, has_uniform_form, put_in_order, takes_pair, takes_uniform, uniform_form};
+pub use uniform::{Trial, has_uniform_form, moves_out, put_in_order, takes_pair, takes_uniform, uniform_form};
 
 use super::backend::SmBackend;
 use crate::analysis::divergence::Varying;

@@ -71,6 +71,12 @@ pub fn takes_pair(function: &mut Function, inst: InstId, at: usize, encodes: Enc
     found
 }
 
+/// Whether the target has a move from the uniform file to a register.
+pub fn moves_out(function: &mut Function, to: VReg, encodes: Encodes, trial: &Trial) -> bool {
+    let from = if function[to].file == File::P { trial.predicate } else { trial.word };
+    moves::one(function, encodes, Operand::reg(to), Operand::reg(from)).is_some()
+}
+
 /// Whether an instruction is encoded in some order of its operands, which stay as they are.
 fn is_encoded_somehow(function: &mut Function, inst: InstId, encodes: Encodes) -> bool {
     let (mods, given): (_, SmallVec<[Operand; 12]>) = (function[inst].mods, SmallVec::from_slice(function.args(inst)));
