@@ -17,6 +17,7 @@ pub mod reconvergence;
 pub mod regions;
 pub mod row_bits;
 pub mod spin_loops;
+pub mod sums;
 
 pub use cache::{Encoder, PassCx};
 pub use def_use::{DefUse, Fits};

@@ -142,7 +142,7 @@ fn by_place(function: &Function, found: Vec<Load>) -> Vec<Loads> {
 }
 
 /// Uniform registers that are free in each block where they are fewest.
-fn free(
+pub(super) fn free(
     function: &Function,
     cfg: &Cfg,
     liveness: &Liveness,
@@ -183,7 +183,8 @@ impl Joiner<'_> {
         let Some(first) = loads.first() else { return };
         let (inst, words) = (first.inst, first.regs.len());
         let Some(place) = self.place(&loads) else { return };
-        let blocks = self.between(function.block_limit(), place, &loads);
+        let readers = loads.iter().flat_map(|load| &load.readers).map(|reader| reader.1);
+        let blocks = between(function.block_limit(), self.cfg, place, readers);
         if blocks.iter().any(|block| self.free[*block] < words) {
             return;
         }
@@ -233,20 +234,6 @@ impl Joiner<'_> {
         best.filter(|best| often(*best) <= sum)
     }
 
-    /// The blocks from a place to the readers of loads.
-    fn between(&self, limit: usize, place: Block, loads: &[Load]) -> Vec<Block> {
-        let mut seen = BlockSet::new(limit);
-        seen.insert(place);
-        let (mut all, mut work) = (vec![place], Vec::new());
-        let readers = loads.iter().flat_map(|load| &load.readers).map(|reader| reader.1);
-        work.extend(readers.filter(|block| seen.insert(*block)));
-        while let Some(block) = work.pop() {
-            all.push(block);
-            work.extend(self.cfg.preds[block].iter().copied().filter(|pred| seen.insert(*pred)));
-        }
-        all
-    }
-
     /// Gives the readers of a load the uniform registers, if they still take them; whether they do.
     fn rename(&mut self, function: &mut Function, load: &Load, names: &[VReg]) -> bool {
         if !load.readers.iter().all(|reader| self.takes(function, reader.0, &load.regs)) {
@@ -273,6 +260,19 @@ impl Joiner<'_> {
         self.gone.insert(load.inst);
         true
     }
+}
+
+/// The blocks from a place to readers of what is made there.
+pub(super) fn between(limit: usize, cfg: &Cfg, place: Block, readers: impl Iterator<Item = Block>) -> Vec<Block> {
+    let mut seen = BlockSet::new(limit);
+    seen.insert(place);
+    let (mut all, mut work) = (vec![place], Vec::new());
+    work.extend(readers.filter(|block| seen.insert(*block)));
+    while let Some(block) = work.pop() {
+        all.push(block);
+        work.extend(cfg.preds[block].iter().copied().filter(|pred| seen.insert(*pred)));
+    }
+    all
 }
 
 /// The register that stands for one.

@@ -1,5 +1,6 @@
 //! Varying propagation and uniform registers.
 
+pub mod bases;
 mod candidates;
 mod chains;
 mod comparisons;

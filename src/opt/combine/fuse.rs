@@ -5,6 +5,7 @@
 
 use super::shift;
 use crate::analysis::def_use::{DefUse, Fits, is_free, rewrite};
+pub use crate::analysis::sums::{is_plain_sum, terms};
 use crate::arrays::Each;
 use crate::ori::operand::Kind;
 use crate::ori::{Function, InstId, Operand};
@@ -52,33 +53,6 @@ fn rounded(function: &mut Function, def_use: &DefUse, inst: InstId, fits: Fits) 
         function[inst].mods = data.mods;
     }
     fitting
-}
-
-/// Whether an IADD3 has neither carry-in nor carry-out.
-pub fn is_plain_sum(function: &Function, inst: InstId) -> bool {
-    let none = |role| function.arg(inst, role).is_null();
-    function[inst].op == Op::IADD3
-        && function[inst].mods.get(Mod::X) != value::x::X
-        && [Role::Pu, Role::Pv, Role::Pp, Role::Pq].into_iter().all(none)
-}
-
-/// The registers that an IADD3 adds, with their signs, and the sum of all constants.
-pub fn terms(function: &Function, def_use: &DefUse, inst: InstId) -> Option<(SmallVec<[Operand; 4]>, u32)> {
-    let (mut terms, mut bias) = (SmallVec::new(), 0u32);
-    for role in [Role::A, Role::B, Role::C] {
-        let operand = function.arg(inst, role);
-        let value = def_use.known(function, operand.plain());
-        match value {
-            Some(v) if operand.neg() => bias = bias.wrapping_sub(v),
-            Some(v) => bias = bias.wrapping_add(v),
-            None => terms.push(operand.as_reg().map(|_| operand)?),
-        }
-        let sign = if operand.neg() { operand.plain().negated() } else { operand.plain() };
-        if operand != sign {
-            return None;
-        }
-    }
-    Some((terms, bias))
 }
 
 /// Sets the operands of a sum: registers first and last, the constant in the middle, where
