@@ -25,7 +25,9 @@ pub fn rotate(function: &Function, loops: &Loops, assigner: &mut Assigner, order
     let Some(occupancy) = Occupancy::of(function) else { return };
     let mut movable = vec![false; assigner.classes.classes.len()];
     order.iter().for_each(|id| movable[*id as usize] = true);
-    let (mut first, mut end) = (0, end(assigner));
+    // Addresses of different blocks never live at once, so the new pairs serve all of them.
+    let (mut first, end) = (0, end(assigner));
+    let most = occupancy.most(end + EXTRA_REGISTERS as i32) - EXTRA_REGISTERS as i32;
     for block in function.layout() {
         let points = (first, first + 2 * function[*block].len() as u32);
         first = points.1;
@@ -41,9 +43,7 @@ pub fn rotate(function: &Function, loops: &Loops, assigner: &mut Assigner, order
         if ids.len() < MANY || bases.len() > 1 {
             continue;
         }
-        let most = occupancy.most(end + EXTRA_REGISTERS as i32) - EXTRA_REGISTERS as i32;
         bases.extend((end + end % 2..most - 1).step_by(2).take(PAIRS - bases.len()));
-        end = bases.iter().fold(end, |end, base| end.max(base + 2));
         take_in_turn(assigner, &ids, &bases);
     }
 }

@@ -17,8 +17,8 @@ use sassafras::tables::Target;
 use sassafras::tables::targets::TARGETS;
 use std::collections::BTreeMap;
 
-/// Instruction limit of a mutant (all warps together), fifty times that of its program: a mutant that
-/// exceeds it does not end, which is a report.
+/// Instruction limit of a mutant (all warps together), fifty times that of its program: a mutant
+/// that exceeds it does not end, which is a report.
 const STEPS: u64 = 50 * SHORT;
 /// Instruction limit of the plain run of a kernel that takes part (all warps together).
 const SHORT: u64 = 4_000;
