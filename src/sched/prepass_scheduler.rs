@@ -15,7 +15,7 @@ use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
 use crate::analysis::memory_dependence::Memory;
-use crate::analysis::occupancy::Occupancy;
+use crate::analysis::occupancy::{Occupancy, has_large_blocks};
 use crate::arrays::Each;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
@@ -30,9 +30,6 @@ const PREDICATES: u32 = 7;
 /// Registers that a kernel states beyond those that live: the stack pointer, two that the count
 /// adds, and one that alignment costs. Multiprocessors give registers in steps of what is stated.
 const STATED: u32 = 4;
-/// Threads from which on a block is so large that no load costs an SM one of them. Measured: where
-/// blocks of 128 threads are kept as well, three launches take 4 to 7 % more cycles.
-const LARGE: u32 = 256;
 /// Registers below the function's limit that this pass leaves unused.
 const MARGIN: u32 = 8;
 
@@ -61,8 +58,7 @@ fn hoist(function: &mut Function, blocks: &[Block], (live, cap): (&Liveness, u32
     }
     if step > 0 {
         let stated = most + STATED;
-        let large = function.attributes().threads.is_some_and(|threads| threads >= LARGE);
-        let blocks = Occupancy::of(function).filter(|_| large);
+        let blocks = Occupancy::of(function).filter(|_| has_large_blocks(function));
         let as_many = blocks.map_or(u32::MAX, |occupancy| occupancy.most(stated as i32).cast_unsigned());
         most = (stated + step).next_multiple_of(step).min(as_many) - STATED;
     }

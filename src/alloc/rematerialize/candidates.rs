@@ -20,7 +20,8 @@ const DEAREST: u32 = 12;
 const DEAREST_ANCHORED: u32 = 2;
 const ANCHORS: usize = 3;
 /// How many registers that are computed from one are worth keeping that one where it would not
-/// live, if each of them is a value of its own; pairs always are.
+/// live, if each of them is a value of its own; pairs always are. One that cannot be repeated itself
+/// takes the place of what is computed from it, which is worth it for more blocks on an SM.
 const LEAVES: usize = 4;
 
 /// Registers that a chain of instructions reads and does not compute.
@@ -263,7 +264,7 @@ impl Candidates {
                 self.scanned[*inst] = true;
             }
         }
-        let bases = self.bases(&mut kept, &lacking);
+        let bases = self.bases(&mut kept, &lacking, places.exchanged);
         self.extended = !bases.is_empty();
         if self.extended {
             bases::extend(function, places, &first, ranges, &self.definition, |reg| {
@@ -275,7 +276,7 @@ impl Candidates {
     }
 
     /// The anchors that shall live where they do not; the candidates that lack others are none.
-    fn bases(&self, kept: &mut [bool], lacking: &[Anchors]) -> SortedSet<VReg> {
+    fn bases(&self, kept: &mut [bool], lacking: &[Anchors], exchanged: bool) -> SortedSet<VReg> {
         let mut leaves: SortedMap<VReg, usize> = SortedMap::new();
         for ((kept, lacking), candidate) in kept.iter_mut().zip(lacking).zip(&self.all) {
             *kept &= lacking.len() <= 1;
@@ -284,7 +285,8 @@ impl Candidates {
                 *leaves.entry(*base).or_default() += if regs > 1 { regs.max(LEAVES) } else { 1 };
             }
         }
-        let bases: SortedSet<VReg> = leaves.into_iter().filter(|base| base.1 >= LEAVES).map(|base| base.0).collect();
+        let enough = |base: &(VReg, usize)| base.1 >= LEAVES || exchanged && self.of[base.0].is_none();
+        let bases: SortedSet<VReg> = leaves.into_iter().filter(enough).map(|base| base.0).collect();
         for (kept, lacking) in kept.iter_mut().zip(lacking) {
             *kept &= lacking.iter().all(|base| bases.contains(base));
         }

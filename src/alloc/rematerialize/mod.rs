@@ -23,7 +23,7 @@ use super::EXTRA_REGISTERS;
 use super::ranges::{Gone, Ranges};
 use crate::analysis::PassCx;
 use crate::analysis::loops::Loops;
-use crate::analysis::occupancy::Occupancy;
+use crate::analysis::occupancy::{Occupancy, has_large_blocks};
 use crate::arrays::Each;
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::Liveness;
@@ -119,13 +119,14 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
         return false;
     }
     let Kind { deeper, anchored, whole } = kind;
+    let exchanged = whole && has_large_blocks(cx.function);
     let [_, in_loops] = kept(cx.function);
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
     let from = || Ranges::from(function, &cfg, &Gone::default(), &live);
     let (mut ranges, sweep) =
         known.ranges.take().map_or_else(|| (from(), None), |(ranges, sweep)| (ranges, Some(sweep)));
-    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored };
+    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored, exchanged };
     let mut candidates = Candidates::new(function, &places, &mut ranges);
     if candidates.all.is_empty() {
         return false;
@@ -197,6 +198,8 @@ pub struct Places<'a> {
     deeper: bool,
     /// Also what reads registers that live there anyway.
     anchored: bool,
+    /// Also what reads a register that lives in its place then.
+    exchanged: bool,
 }
 
 impl Places<'_> {
