@@ -14,8 +14,9 @@ const WARP: i32 = 32;
 /// Threads of a block where a kernel does not say: a warp for each scheduler.
 pub const USUAL: u32 = 128;
 
-/// Threads from which on a block is large. Measured: where blocks of 128 threads count as well, what
-/// is given up for one more of them on an SM costs three launches 4 to 7 % more cycles, one a third.
+/// Threads from which on a block is large. Measured: where blocks of 128 threads count as well,
+/// what is given up for one more of them on an SM costs three launches 4 to 7 % more cycles, one a
+/// third.
 const LARGE: u32 = 256;
 
 /// Whether a kernel says that its blocks are large.

@@ -20,8 +20,8 @@ const DEAREST: u32 = 12;
 const DEAREST_ANCHORED: u32 = 2;
 const ANCHORS: usize = 3;
 /// How many registers that are computed from one are worth keeping that one where it would not
-/// live, if each of them is a value of its own; pairs always are. One that cannot be repeated itself
-/// takes the place of what is computed from it, which is worth it for more blocks on an SM.
+/// live, if each of them is a value of its own; pairs always are. One that cannot be repeated
+/// itself takes the place of what is computed from it, which is worth it for more blocks on an SM.
 const LEAVES: usize = 4;
 
 /// Registers that a chain of instructions reads and does not compute.
