@@ -248,7 +248,8 @@ impl<'a> Lanes<'a> {
     /// Whether an instruction out of SSA form is pure and the only one that defines its results.
     fn is_function_of_sources(&mut self, inst: InstId) -> bool {
         let function = self.function;
-        if function.is_ssa() || !is_pure(function, inst) && !reads_kept(function, inst) {
+        let undefined = function[inst].op == Op::UNDEF;
+        if function.is_ssa() || !undefined && !is_pure(function, inst) && !reads_kept(function, inst) {
             return false;
         }
         let mut free = true;

@@ -34,6 +34,9 @@ use std::rc::Rc;
 /// barrier live throughout.
 const DEEPEST: u32 = 256;
 
+/// Number of dominators of a branch at which its lanes may join instead.
+const EARLIER: usize = 8;
+
 /// Number of post-dominator trees of a function that are looked at: its end, and the exits of
 /// persistent loops.
 const TREES: usize = 8;
@@ -264,7 +267,16 @@ impl Planner<'_> {
         }
         // A single BSSY is better than several, because all lanes then wait for each other.
         let single = if enrol.len() == 1 { None } else { self.single(meet, &enrol, &cycles) };
-        single.or_else(|| self.checked(meet, enrol, covered?, &cycles))
+        let found = single.or_else(|| self.checked(meet, enrol, covered?, &cycles));
+        found.or_else(|| self.earlier(meet, *branches.first()?, &cycles))
+    }
+
+    /// The group with a single BSSY before an earlier branch, which all lanes of the group come by:
+    /// those that do not come to the later ones have joined as well where they meet.
+    fn earlier(&self, meet: Block, branch: Block, cycles: &Cycles) -> Option<Group> {
+        let above = std::iter::successors(self.dom.parent(branch), |block| self.dom.parent(*block));
+        let joins = |block: &Block| self.cfg.succs[*block].len() > 1 && self.meeting(*block) == Some(meet);
+        above.take(EARLIER).filter(joins).find_map(|block| self.single(meet, &[Enrol::Branch(block)], cycles))
     }
 
     /// The group with a single BSSY in the block that dominates all these places.
