@@ -19,12 +19,15 @@ use smallvec::SmallVec;
 pub fn analyse(function: &Function, cfg: &Cfg) -> Option<SecondaryMap<VReg, u32>> {
     function.attributes().rows.then(|| {
         let mut bits: SecondaryMap<VReg, u32> = SecondaryMap::with_default(u32::MAX);
-        let mut defined: SecondaryMap<VReg, bool> = table(function.regs().len());
-        for inst in cfg.rpo.iter().flat_map(|block| &function[*block]) {
+        // Of a register with several definitions nothing is known, also where it is read before
+        // the later ones.
+        let mut definitions: SecondaryMap<VReg, u32> = table(function.regs().len());
+        let insts = || cfg.rpo.iter().flat_map(|block| &function[*block]);
+        insts().for_each(|inst| function.for_each_def(*inst, |reg| definitions[reg] += 1));
+        for inst in insts() {
             let made = result(function, &bits, *inst);
             function.for_each_def(*inst, |reg| {
-                let first = !std::mem::replace(&mut defined[reg], true);
-                bits[reg] = made.filter(|_| first).unwrap_or(u32::MAX);
+                bits[reg] = made.filter(|_| definitions[reg] == 1).unwrap_or(u32::MAX);
             });
         }
         bits
@@ -95,5 +98,29 @@ b0:
         assert_eq!([of(5), of(6)], [u32::MAX, u32::MAX]);
         function.attributes_mut().rows = false;
         assert!(analyse(&function, &cfg).is_none());
+    }
+
+    const LOOP: &str = "function k sm_90 rows
+b0:
+  MOV d=r0 a=Z
+  LDG{e=E} d=r3 a={r4,r5} off=0x0
+  BRA target=b1
+b1:
+  IADD3 d=r1 a=r0 b=0x1 c=Z
+  MOV d=r0 a=r1
+  ISETP{cmp=LT} pu=p2 a=r1 b=r3
+  @p2 BRA target=b1
+  BRA target=b2
+b2:
+  STG{e=E} a={r4,r5} off=0x0 b=r1
+  EXIT
+";
+
+    /// What goes round a loop that lanes leave at different turns may differ.
+    #[test]
+    fn nothing_is_known_of_loop_counters() {
+        let function = text::parse(LOOP).unwrap();
+        let bits = analyse(&function, &Cfg::new(&function)).unwrap();
+        assert_eq!([0, 1].map(|reg| bits[VReg::new(reg)]), [u32::MAX; 2]);
     }
 }
