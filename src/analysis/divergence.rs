@@ -245,7 +245,8 @@ impl<'a> Lanes<'a> {
         changed
     }
 
-    /// Whether an instruction out of SSA form is pure and the only one that defines its results.
+    /// Whether an instruction out of SSA form is pure and the only one that defines its results. A
+    /// result without a value may have any, so the same one.
     fn is_function_of_sources(&mut self, inst: InstId) -> bool {
         let function = self.function;
         let undefined = function[inst].op == Op::UNDEF;
