@@ -217,6 +217,11 @@ pub fn is_chosen_uniform(function: &Function, reg: VReg) -> bool {
     is_uniform(function, reg) && function[reg].phys.is_none()
 }
 
+/// Whether a register is a uniform one whose number is given.
+pub fn is_numbered_uniform(function: &Function, reg: VReg) -> bool {
+    is_uniform(function, reg) && function[reg].phys.is_some()
+}
+
 fn is_uniform(function: &Function, reg: VReg) -> bool {
     matches!(function[reg].file, File::UR | File::UP)
 }

@@ -5,12 +5,15 @@
 //! the cycle's instructions. A lane that leaves such a cycle must not wait for those still in it,
 //! because it may hold what they wait for. A compare-and-swap that is retried with exactly the
 //! value it returned waits for no lane: it failed because another lane made progress, so testing
-//! only its success is not counted as a dependence.
+//! only its success is not counted as a dependence. Nor is a branch that only chooses between two
+//! ways to compute a value, as of a quotient: the value depends on it instead.
 
+use super::divergence::branch_varies;
 use super::memory_dependence::CONSTANT;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::RegSet;
 use crate::ori::{Block, Function, InstId, VReg};
+use crate::tables::registers::Callee;
 use crate::tables::{Mod, Op, Prop, Role, Says, value};
 
 /// The blocks of all spin loops.
@@ -42,21 +45,76 @@ pub fn waits(function: &Function, cfg: &Cfg, members: &[Block]) -> bool {
         return false;
     }
     let retried = retried(function, members);
+    let mut harmless: Vec<Block> = Vec::new();
     loop {
-        let mut changed = false;
-        for inst in insts() {
-            let asked = asked(function, inst, &retried);
-            let mut hit = false;
-            function.for_each_use(inst, |reg| hit |= tainted.contains(reg) && !asked.contains(&reg));
-            if hit {
-                function.for_each_def(inst, |reg| changed |= tainted.insert(reg));
+        loop {
+            let mut changed = false;
+            for inst in insts() {
+                let asked = asked(function, inst, &retried);
+                let mut hit = false;
+                function.for_each_use(inst, |reg| hit |= tainted.contains(reg) && !asked.contains(&reg));
+                if hit {
+                    function.for_each_def(inst, |reg| changed |= tainted.insert(reg));
+                }
+            }
+            if !changed {
+                break;
             }
         }
-        if !changed {
-            break;
-        }
+        let depends = |b: &&Block| !harmless.contains(b) && branch_varies(function, cfg, **b, &tainted);
+        let Some(branch) = members.iter().find(depends) else { return false };
+        let Some(made) = computed_by_ways(function, cfg, members, *branch) else { return true };
+        harmless.push(*branch);
+        made.into_iter().for_each(|reg| {
+            tainted.insert(reg);
+        });
     }
-    members.iter().any(|b| crate::analysis::divergence::branch_varies(function, cfg, *b, &tainted))
+}
+
+/// Number of blocks on the ways of a branch that only computes.
+const COMPUTING: usize = 8;
+
+/// The registers that the ways of a branch in a cycle compute, if they do nothing else before they
+/// meet in the cycle.
+fn computed_by_ways(function: &Function, cfg: &Cfg, members: &[Block], branch: Block) -> Option<Vec<VReg>> {
+    let computes = |inst: &InstId| {
+        let op = function[*inst].op;
+        let called = matches!(function.callee(*inst), Some(Callee::SlowPath(_)));
+        called || op.has(Prop::Pure) || op.has(Prop::Copies) || op.has(Prop::Terminator) && !op.has(Prop::Leaves)
+    };
+    let ways = |meet: Block| {
+        let mut region: Vec<Block> = cfg.succs[branch].iter().copied().filter(|b| *b != meet).collect();
+        let mut next = 0;
+        while let Some(block) = region.get(next).copied() {
+            next += 1;
+            let within = block != branch && members.contains(&block) && region.len() <= COMPUTING;
+            if !within || !function[block].iter().all(computes) {
+                return None;
+            }
+            for succ in cfg.succs[block].iter().filter(|succ| **succ != meet) {
+                if !region.contains(succ) {
+                    region.push(*succ);
+                }
+            }
+        }
+        Some(region)
+    };
+    let mut meets: Vec<Block> = cfg.succs[branch].iter().copied().collect();
+    let mut next = 0;
+    while let Some(meet) = meets.get(next).copied() {
+        next += 1;
+        let region = ways(meet).filter(|_| meet != branch && members.contains(&meet));
+        if let Some(region) = region {
+            let mut made = Vec::new();
+            let merged = function[meet].iter().filter(|inst| function[**inst].op == Op::PHI);
+            let insts = region.iter().flat_map(|block| &function[*block]).chain(merged);
+            insts.for_each(|inst| function.for_each_def(*inst, |reg| made.push(reg)));
+            return Some(made);
+        }
+        let new = cfg.succs[meet].iter().copied().filter(|succ| !meets.contains(succ)).collect::<Vec<_>>();
+        meets.extend(new.into_iter().take(COMPUTING.saturating_sub(next)));
+    }
+    None
 }
 
 /// Whether an instruction reads memory such that it observes concurrent writes.

@@ -66,6 +66,8 @@ pub(super) struct Builder<'a> {
     /// instruction.
     pub elected: Elected,
     pub alone: bool,
+    /// In code that is run once for each lane, the predicate of the lane whose turn it is.
+    pub turn: Operand,
     /// The registers that always have one value.
     pub known: SortedMap<ast::RegId, u64>,
     /// Registers that have one of a few constant values wherever they are read.
@@ -155,6 +157,7 @@ impl<'a> Builder<'a> {
             code: Code { f, block, guard: Operand::NULL, line: 0, visible, cold: Vec::new() },
             elected: Elected::new(source),
             alone: false,
+            turn: Operand::NULL,
             known: super::known::constants(source.body.as_deref().unwrap_or_default()),
             choices: super::known::choices(source.body.as_deref().unwrap_or_default()),
             registers,

@@ -11,12 +11,13 @@ use super::builder::{Builder, Lowered, Refusal};
 use super::memory::address::{Place, Window};
 use super::memory::memory_model::Order;
 use crate::arrays::Each;
+use crate::ori::build::int::LUT_AND_3;
 use crate::ori::mods::*;
 use crate::ori::{Block, File, InstId, Listed, Operand};
 use crate::ptx::ast::{self, AddressBase, OperandKind};
 use crate::tables::memory::Access;
 use crate::tables::ptx::{BarrierLayout, Op as PtxOp, ScalarType, Scope, Semantics, Space};
-use crate::tables::{Feature, Op, Role};
+use crate::tables::{Feature, Mod, Op, Role, value};
 
 /// What the arrivals that a barrier expects are subtracted from: before the unit in its low and
 /// high word, with it in both.
@@ -173,7 +174,13 @@ impl Builder<'_> {
                 Some(value) => self.literal(value as i64),
                 None => *word,
             };
-            self.put(op, &[], &[(Role::D, Operand::reg(reg)), (Role::A, word)]);
+            let inst = self.put(op, &[], &[(Role::D, Operand::reg(reg)), (Role::A, word)]);
+            if op == Op::R2UR && !self.turn.is_null() {
+                self.f[inst].guard = self.turn;
+                if self.has(Feature::UniformBroadcast) {
+                    self.f[inst].mods.set(Mod::Bcast, value::bcast::BROADCAST);
+                }
+            }
         }
         let regs = self.f.vector_regs(vector);
         if regs.len() == 1 { Operand::reg(regs[0]) } else { Operand::vector(vector) }
@@ -191,59 +198,90 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Does something once for each lane, one after the other, in code that no other lane runs. The
-    /// lane whose turn it is comes back to the others before it leaves the loop: what stands behind
-    /// the loop is for all of them. There is no loop where only one lane comes here.
+    /// Does something once for each lane, one after the other: what acts once for the warp, with
+    /// words in uniform registers that the lane whose turn it is hands over. No jump stands
+    /// between: lanes that come here by other ways may join the loop at any. The lanes that are
+    /// done wait behind the loop. There is no loop where only one lane comes here.
     pub fn lane_by_lane(&mut self, f: impl FnOnce(&mut Self) -> Lowered) -> Lowered {
         if self.alone {
             return self.one_for_all(f);
         }
+        let chosen = self.temp_pred();
         let choose = |b: &mut Self| {
-            let chosen = b.temp_pred();
-            if b.has(Feature::Election) {
-                b.put(Op::ELECT, &[], &[(Role::Pu, chosen)]);
-                return (chosen, ());
-            }
-            let [active, lane] = [b.temp(), b.temp()];
-            b.vote_any(active, Operand::always());
-            let lowest = b.lowest_lane(active);
-            let number = b.special_number("SR_LANEID");
-            b.put(Op::S2R, &[], &[(Role::D, lane), (Role::S, number)]);
-            b.isetp(chosen, &[EQ, AND, U32], lane, lowest);
-            (chosen, ())
+            b.put(Op::ELECT, &[], &[(Role::Pu, chosen)]);
+            b.turn = chosen;
         };
-        self.in_turns(choose, |b, ()| f(b))
+        let done = self.in_turns(choose, chosen, |b, ()| f(b));
+        self.turn = Operand::NULL;
+        done
     }
 
-    /// Does something once for each value that a word has, for all lanes that have it, with the
-    /// value in the uniform register of this number.
+    /// Does something once for all lanes that have the same words, with the words in uniform
+    /// registers of these numbers: what has a guard, again with no jump between.
     pub fn value_by_value(
         &mut self,
-        number: u16,
-        word: Operand,
+        numbers: &[u16],
+        words: &[Operand],
         f: impl FnOnce(&mut Self, Operand) -> Lowered,
     ) -> Lowered {
+        let chosen = self.temp_pred();
         let choose = |b: &mut Self| {
-            let (chosen, value) = (b.temp_pred(), b.uniform(&[number], &[word]));
-            b.isetp(chosen, &[EQ, AND, U32], word, value);
-            (chosen, value)
+            let (values, mut places, mut before) = (b.uniform(numbers, words), Vec::new(), Operand::always());
+            b.f.for_each_reg(values, |reg| places.push(Operand::reg(reg)));
+            for (word, value) in words.iter().zip(places) {
+                if b.constant(*word).is_none() {
+                    let args = [(Role::Pu, chosen), (Role::A, *word), (Role::B, value), (Role::Pp, before)];
+                    b.put(Op::ISETP, &[EQ, AND, U32], &args);
+                    before = chosen;
+                }
+            }
+            values
         };
-        self.in_turns(choose, f)
+        self.in_turns(choose, chosen, |b, values| {
+            b.guard = chosen;
+            let done = f(b, values);
+            b.guard = Operand::NULL;
+            done
+        })
     }
 
-    /// A loop in which each turn is of the lanes for which the predicate of `choose` holds. They
-    /// come back to the others before they leave the loop.
+    /// A predicate, for the lane alone whose turn it is.
+    pub fn in_its_turn(&mut self, p: Operand) -> Operand {
+        if self.turn.is_null() {
+            return p;
+        }
+        let (own, turn) = (self.temp_pred(), self.turn);
+        self.plop3(own, [Operand::always(), p, turn], LUT_AND_3);
+        own
+    }
+
+    /// A loop in which each turn is of the lanes for which a predicate holds that `choose` sets.
     fn in_turns<T>(
         &mut self,
-        choose: impl FnOnce(&mut Self) -> (Operand, T),
+        choose: impl FnOnce(&mut Self) -> T,
+        chosen: Operand,
         f: impl FnOnce(&mut Self, T) -> Lowered,
     ) -> Lowered {
+        let [turn, end] = [(); 2].each(|()| self.f.new_block());
+        let guard = self.skip_to(Some(end));
+        self.enter(turn);
+        let made = choose(self);
+        f(self, made)?;
+        self.branch_if(chosen.inverted(), turn, end);
+        self.guard = guard;
+        Ok(())
+    }
+
+    /// Does something once for each value that a word has, for all lanes that have it, in blocks of
+    /// its own. They come back to the others before they leave the loop.
+    pub fn apart_by_value(&mut self, number: u16, word: Operand, f: impl FnOnce(&mut Self) -> Lowered) -> Lowered {
         let [turn, own, next, end] = [(); 4].each(|()| self.f.new_block());
         let guard = self.skip_to(Some(end));
         self.enter(turn);
-        let (chosen, value) = choose(self);
+        let (chosen, value) = (self.temp_pred(), self.uniform(&[number], &[word]));
+        self.isetp(chosen, &[EQ, AND, U32], word, value);
         self.branch_if(chosen.inverted(), next, own);
-        f(self, value)?;
+        f(self)?;
         self.enter(next);
         self.branch_if(chosen.inverted(), turn, end);
         self.guard = guard;
@@ -474,7 +512,8 @@ impl Builder<'_> {
                 });
             }
             let base = self.in_reg(at.base);
-            return self.value_by_value(MADE_AT, base, |b, base| b.arrive_after_copies_at(Place { base, ..at }, noinc));
+            return self
+                .value_by_value(&[MADE_AT], &[base], |b, base| b.arrive_after_copies_at(Place { base, ..at }, noinc));
         }
         if !inst.mods.noinc {
             let minus_one = self.imm(u32::MAX);

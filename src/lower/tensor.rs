@@ -243,7 +243,8 @@ impl Builder<'_> {
             b.put(Op::DEPBAR, &[], &[(Role::Mask, every)]);
             let at = b.uniform(&MAP, &map);
             if b.has(Feature::TensorMapConstantCache) {
-                b.put(Op::CCTL, &[CONSTANT_CACHE, DEEP], &[(Role::Ub, at)]);
+                let cctl = b.put(Op::CCTL, &[CONSTANT_CACHE, DEEP], &[(Role::Ub, at)]);
+                b.f[cctl].guard = b.turn;
             }
             b.put(Op::UTMACCTL, &[DROP_MAP], &[(Role::A, at)]);
             Ok(())

@@ -75,8 +75,8 @@ impl Builder<'_> {
             let flag = match rest.enabled {
                 enabled if enabled == Operand::always() || enabled == Operand::never() => enabled,
                 enabled => {
-                    let flag = b.uniform_flag();
-                    b.put(Op::VOTEU, &[VOTE_ANY], &[(Role::Pu, flag), (Role::Pp, enabled)]);
+                    let (flag, own) = (b.uniform_flag(), b.in_its_turn(enabled));
+                    b.put(Op::VOTEU, &[VOTE_ANY], &[(Role::Pu, flag), (Role::Pp, own)]);
                     flag
                 }
             };

@@ -336,21 +336,22 @@ impl Builder<'_> {
                 emit(self, args)
             }
             Handle::Register(_) if self.register_of(handle).is_some() => emit(self, Vec::new()),
-            Handle::Register(word) => self.lane_by_lane(|b| b.with_uniform([*word, Operand::zero()], emit)),
+            Handle::Register(word) => self.with_values([*word, Operand::zero()], emit),
             // Only where the driver does it.
             Handle::Banks(..) => Err(Refusal::NotBuilt),
-            Handle::Pair(texture, sampler) => self.lane_by_lane(|b| b.with_uniform([*texture, *sampler], emit)),
+            Handle::Pair(texture, sampler) => self.with_values([*texture, *sampler], emit),
         }
     }
 
-    fn with_uniform(
+    fn with_values(
         &mut self,
         words: [Operand; 2],
         emit: impl FnOnce(&mut Self, Vec<(Role, Operand)>) -> Lowered,
     ) -> Lowered {
-        let pair = self.uniform(&OTHER, &words);
-        let args = self.uniform_args(pair);
-        emit(self, args)
+        self.value_by_value(&OTHER, &words, |b, pair| {
+            let args = b.uniform_args(pair);
+            emit(b, args)
+        })
     }
 
     /// Words side by side in registers: the unit takes no RZ for a word alone.

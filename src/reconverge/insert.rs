@@ -11,10 +11,10 @@ use super::calls;
 use crate::analysis::PassCx;
 use crate::analysis::divergence::{ALL_LANES, asks_for_all, is_meeting};
 use crate::analysis::reconvergence::{Enrol, Group, Plan};
-use crate::analysis::regions::is_chosen_uniform;
+use crate::analysis::regions::{is_chosen_uniform, is_numbered_uniform};
 use crate::analysis::spin_loops::waits;
 use crate::ori::cfg::{BlockSet, Cfg};
-use crate::ori::{Block, File, Function, InstId, Operand};
+use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::sorted::SortedMap;
 use crate::tables::registers::Callee;
 use crate::tables::{Feature, Mod, Op, Prop, Role, value};
@@ -29,6 +29,7 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
     let (cfg, plan) = planned(cx);
     let function = &mut *cx.function;
     check_uniform(function, &plan)?;
+    check_numbered(function, &plan)?;
     warp_syncs(function, &plan);
     yields(function, &cfg, &plan);
     let exits = exits(function);
@@ -75,6 +76,36 @@ fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
+/// What lanes hand over in a uniform register with a number, where they may be apart, is read in
+/// the same block: at any jump others may take their turn, or join them.
+fn check_numbered(function: &Function, plan: &Plan) -> Result<(), String> {
+    let interleaved = || function.layout().iter().filter(|b| plan.varying.interleaved.contains(**b));
+    let handed_over = |inst: &InstId| function[*inst].op.has(Prop::HandsOver);
+    let mut numbered: Vec<VReg> = Vec::new();
+    for inst in interleaved().flat_map(|block| &function[*block]).filter(|inst| handed_over(inst)) {
+        function.for_each_def(*inst, |reg| numbered.extend(is_numbered_uniform(function, reg).then_some(reg)));
+    }
+    numbered.sort_unstable();
+    for block in interleaved().filter(|_| !numbered.is_empty()) {
+        let mut written: Vec<VReg> = Vec::new();
+        for inst in &function[*block] {
+            let mut lost = false;
+            function.for_each_use(*inst, |reg| lost |= numbered.binary_search(&reg).is_ok() && !written.contains(&reg));
+            if lost {
+                let op = function[*inst].op.name();
+                return Err(format!(
+                    "broken invariant: {op} reads a uniform register that other lanes may have written"
+                ));
+            }
+            if function.callee(*inst).is_some_and(Callee::parts_lanes) {
+                written.clear();
+            }
+            function.for_each_def(*inst, |reg| written.push(reg));
+        }
+    }
+    Ok(())
+}
+
 /// Whether an instruction writes a uniform register that the allocator will choose.
 pub(super) fn writes_uniform(function: &Function, inst: InstId) -> bool {
     let mut shared = false;
@@ -94,12 +125,7 @@ fn exits(function: &Function) -> SecondaryMap<Block, Vec<InstId>> {
 
 /// Keeps a region's barrier live up to the exits within it: a lane that exits leaves the barrier to
 /// the others, and until they are done the register must not be reused.
-fn hold_to_the_exits(
-    function: &mut Function,
-    group: &Group,
-    exits: &SecondaryMap<Block, Vec<InstId>>,
-    barrier: crate::ori::VReg,
-) {
+fn hold_to_the_exits(function: &mut Function, group: &Group, exits: &SecondaryMap<Block, Vec<InstId>>, barrier: VReg) {
     for inst in group.region.iter().flat_map(|b| &exits[*b]) {
         function.add_extra_use(*inst, Operand::reg(barrier));
     }
@@ -137,7 +163,7 @@ fn outside(group: &Group, entry: Block) -> &[Block] {
     group.outside.iter().find(|o| o.0 == entry).map_or(&[], |o| &o.1)
 }
 
-pub(super) fn region_inst(function: &mut Function, op: Op, barrier: crate::ori::VReg) -> InstId {
+pub(super) fn region_inst(function: &mut Function, op: Op, barrier: VReg) -> InstId {
     let inst = function.make(op);
     function.set_arg(inst, Role::B, Operand::reg(barrier));
     if function.target().has(Feature::BranchReconvergent) {

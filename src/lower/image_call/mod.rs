@@ -63,10 +63,9 @@ impl Builder<'_> {
                 let words = [image, sampler].each(|at| self.word_at(at));
                 emit(self, words)
             }
-            Handle::Register(image) => self.value_by_value(TURN[0], image, |b, _| emit(b, [image, Operand::zero()])),
-            Handle::Pair(image, sampler) => self.value_by_value(TURN[0], image, |b, _| {
-                b.value_by_value(TURN[1], sampler, |b, _| emit(b, [image, sampler]))
-            }),
+            Handle::Register(image) => self.apart_by_value(TURN[0], image, |b| emit(b, [image, Operand::zero()])),
+            Handle::Pair(image, sampler) => self
+                .apart_by_value(TURN[0], image, |b| b.apart_by_value(TURN[1], sampler, |b| emit(b, [image, sampler]))),
             Handle::Kept(_) => Err(Refusal::NotBuilt),
         }
     }

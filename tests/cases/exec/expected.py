@@ -27,7 +27,7 @@ from launchfile import IN, INOUT, OUT, STRUCT, TENSOR, fill, iota, launch, lcg, 
 from matrices import matrix_words, moved, product, quarters, tile
 from meetings import MEETINGS
 from small import SMALL
-from textures_model import queries, references, textures_addressed, textures_apart, textures_gradients, textures_compared, samplers, surfaces, textures
+from textures_model import Image, queries, references, textures_addressed, textures_apart, textures_gradients, textures_compared, samplers, surfaces, textures
 
 HERE = Path(__file__).parent
 M32 = 0xFFFFFFFF
@@ -1418,6 +1418,32 @@ def bulk_copies_cluster():
     ]
 
 
+def quotients_of_atomics():
+    """Sums of quotients by what atomic additions of 2 returned, and the least of what fell by one each turn."""
+    own = [float(4 + t % 5) for t in range(32)]
+    now, sums, least = list(own), [0.0] * 32, 7
+    for t in range(32):
+        b = 4.0
+        for i in range((t & 7) + 1):
+            sums[t] = f32(sums[t] + f32(Fraction(1024) / Fraction(b)))
+            b, now[t] = now[t], now[t] + 2.0
+            least = min(least, t * 5 - 40 - i)
+    return [launch("quotients_of_atomics", 1, 32, [INOUT("f32", own, now), INOUT("s32", [7], [least]), OUT("f32", sums)])]
+
+
+def groups_apart():
+    """What two functions, of which each lane calls one, have left in lanes; the textures and the words that these choose."""
+    called = [t * 3 + 1 if t * 7 % 16 < 6 else t ^ 5 for t in range(32)]
+    images = [Image("s32", 1, (16,), [signed(v) for v in lcg("u32", 16, seed, M32)]) for seed in (811, 812)]
+    read = [v for t in range(32) for v in (called[t], images[t & 3 != 0].texels[t & 15] & M32)]
+    x = lcg("u32", 128, 813, M32)
+    copied = [v + called[t] * (i == 0) & M32 for t in range(32) for i, v in enumerate(x[4 * (t ^ 9):][:4])]
+    return [
+        launch("reads", 1, 32, [IN("u32", image.words()) for image in images] + [OUT("u32", read)], targets=CLUSTER_TARGETS),
+        launch("copies", 1, 32, [IN("u32", x), OUT("u32", copied)], targets=CLUSTER_TARGETS),
+    ]
+
+
 def bulk_copies_masked():
     x, y = lcg("u32", 64, 609, M32), lcg("u32", 64, 610, M32)
     old, new = [struct.unpack("<256B", struct.pack("<64I", *v)) for v in (y, x)]
@@ -2549,7 +2575,7 @@ KERNELS = [
     spellings, zeros_side_by_side, set_halves, set_bfloats, lanes_of_8, lanes_of_8_107, least_of_sums, least_of_three,
     volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, fences_restricted, *MEETINGS, assertions, printed, printed_apart, mbarriers, mbarriers_bytes,
-    bulk_copies, bulk_copies_cluster, bulk_copies_masked,
+    bulk_copies, bulk_copies_cluster, bulk_copies_masked, groups_apart, quotients_of_atomics,
     tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
     constants_behind_calls, clusters_wide, clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed, textures_gradients, textures_apart, textures_compared,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, tensor_memory_exclusive_107, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept, walking_pointers,

@@ -87,7 +87,7 @@ pub fn words(random: &mut Random, count: usize) -> String {
 /// Sets `TP` in one thread of the block.
 pub fn leader(random: &mut Random, place: &Place) -> String {
     match random.below(3) {
-        0 if place.target.has(Feature::Election) => {
+        0 if place.target.has(Feature::BarrierUnit) => {
             "elect.sync _|TQ, 0xffffffff; setp.lt.and.u32 TP, t, 32, TQ; ".to_string()
         }
         1 => "setp.eq.u32 TP, t, 0; ".to_string(),
