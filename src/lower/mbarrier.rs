@@ -224,6 +224,12 @@ impl Builder<'_> {
         words: &[Operand],
         f: impl FnOnce(&mut Self, Operand) -> Lowered,
     ) -> Lowered {
+        if words.iter().all(|word| self.constant(*word).is_some()) {
+            return self.one_for_all(|b| {
+                let values = b.uniform(numbers, words);
+                f(b, values)
+            });
+        }
         let chosen = self.temp_pred();
         let choose = |b: &mut Self| {
             let (values, mut places, mut before) = (b.uniform(numbers, words), Vec::new(), Operand::always());

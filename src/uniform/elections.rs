@@ -8,12 +8,12 @@
 //! so there is no branch at all; operations that take a uniform predicate (property
 //! `uniform_guard`) need none either.
 //!
-//! A loop in which each lane in turn does what changes nothing when it is done again (property
-//! `idempotent`), with the same words, does it once, without the loop.
+//! Loops in which lanes take turns come first (`turns`).
 //!
 //! Words that R2UR and UMOV hand over in numbered registers, which nothing else may use, get a
 //! register of their own where the warp is converged or its other lanes wait.
 
+use super::turns;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::is_pure;
 use crate::analysis::divergence::{Results, Varying, apart_behind, results};
@@ -36,14 +36,16 @@ pub fn run(cx: &mut PassCx) {
         cx.unchanged = true;
         return;
     }
+    if any(Prop::HandsOver, cx.function) {
+        turns::settle(cx);
+    }
     if acts(cx.function) {
         let (cfg, lanes) = (cx.cfg(), cx.divergence());
         let mut elections = Elections::new(cx.function, &cfg, &lanes);
         for block in &cfg.rpo {
-            while elections.straighten(*block, cx.encoder.encodes) || elections.do_once(*block) {}
+            while elections.straighten(*block, cx.encoder.encodes) {}
         }
-        let (gone, decided) = (elections.gone, elections.decided);
-        cx.decided.extend(decided);
+        let gone = elections.gone;
         cx.function.retain_blocks(|block| !gone[*block]);
         cx.invalidate(&[]);
     }
@@ -60,8 +62,6 @@ struct Elections<'a> {
     /// Whether lanes may be apart at the end of a block.
     apart: SecondaryMap<Block, bool>,
     gone: SecondaryMap<Block, bool>,
-    /// Branches of loops that are left after the first turn.
-    decided: Vec<InstId>,
     /// Blocks that something other than a branch or a PHI names.
     named: SecondaryMap<Block, bool>,
 }
@@ -83,7 +83,7 @@ impl<'a> Elections<'a> {
             apart[*block] = apart_behind(function, &function[*block], lanes.divergent.contains(*block));
         }
         let named = named_blocks(function);
-        Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), decided: Vec::new(), named }
+        Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), named }
     }
 
     /// Straightens the branch at the end of a block; whether another may stand there now.
@@ -106,67 +106,6 @@ impl<'a> Elections<'a> {
         }
         self.flatten(block, &skipped, guard);
         self.join(block, skipped.meet)
-    }
-
-    /// Leaves a loop in which lanes do the same in turns after the first turn; whether another
-    /// branch may stand at the end of the block now.
-    fn do_once(&mut self, turn: Block) -> bool {
-        if self.gone[turn] {
-            return false;
-        }
-        let Some(skipped) = self.skipped(turn) else { return false };
-        if !self.is_turn(turn, &skipped) || !self.is_repeatable(&skipped) {
-            return false;
-        }
-        let next = skipped.meet;
-        let branch = self.function[turn][self.function.first_terminator(turn)];
-        self.flatten(turn, &skipped, None);
-        let again = self.function[next].remove(0);
-        self.decided.extend([branch, again]);
-        self.preds[turn].retain(|pred| *pred != next);
-        self.join(turn, next)
-    }
-
-    /// Whether a block does nothing but choose the lanes whose turn it is, and what it leads to
-    /// nothing but come back to it for the others.
-    fn is_turn(&self, turn: Block, skipped: &Skipped) -> bool {
-        let function = &*self.function;
-        let next = skipped.meet;
-        let [again, leave] = function[next][..] else { return false };
-        let to = |inst: InstId, block: Block| {
-            function[inst].op == Op::BRA && function.arg(inst, Role::Target).kind() == Kind::Label(block)
-        };
-        let comes_back = to(again, turn) && function[again].guard == skipped.taken.inverted();
-        let goes_on = function[leave].op == Op::BRA && function[leave].guard.is_null() && !to(leave, turn);
-        let chooses = |inst: &InstId| {
-            let op = function[*inst].op;
-            op != Op::PHI && (is_pure(function, *inst) || op.has(Prop::Droppable))
-        };
-        comes_back
-            && goes_on
-            && function[turn][..function.first_terminator(turn)].iter().all(chooses)
-            && !self.is_read_behind(&[turn, skipped.block, next])
-    }
-
-    /// Whether something elsewhere reads what these blocks make: a lane has it of its last turn.
-    fn is_read_behind(&self, within: &[Block]) -> bool {
-        let function = &*self.function;
-        let mut made: SecondaryMap<VReg, bool> = SecondaryMap::new();
-        for inst in within.iter().flat_map(|block| &function[*block]) {
-            function.for_each_def(*inst, |reg| made[reg] = true);
-        }
-        let elsewhere = function.layout().iter().filter(|block| !within.contains(block));
-        let mut read = false;
-        for inst in elsewhere.flat_map(|block| &function[*block]) {
-            function.for_each_use(*inst, |reg| read |= made[reg]);
-        }
-        read
-    }
-
-    /// Whether what a block does with the same words in all lanes changes nothing the second time.
-    fn is_repeatable(&self, skipped: &Skipped) -> bool {
-        let function = &*self.function;
-        self.is_same(skipped, |inst| function[inst].op.is_idempotent(&function[inst].mods))
     }
 
     /// The block that a branch at the end of another skips, if nothing else leads there.
@@ -206,15 +145,11 @@ impl<'a> Elections<'a> {
         }
     }
 
-    /// Whether all lanes together may do what a block does, and something acts once in it.
+    /// Whether all lanes together may do what a block does, with words that are the same in all of
+    /// them, and something acts once in it.
     fn is_for_all(&self, skipped: &Skipped) -> bool {
-        self.is_same(skipped, |inst| self.function[inst].op.has(Prop::ActsOnce))
-    }
-
-    /// Whether a block does, with words that are the same in all lanes, only what `does` says, and
-    /// something of it.
-    fn is_same(&self, skipped: &Skipped, does: impl Fn(InstId) -> bool) -> bool {
         let function = &*self.function;
+        let does = |inst: InstId| function[inst].op.has(Prop::ActsOnce);
         let insts = &function[skipped.block];
         let mut acts = false;
         // What is made here differs between lanes only if its sources do.
@@ -374,7 +309,7 @@ impl<'a> Elections<'a> {
 }
 
 /// Whether an instruction hands a word or a predicate to the uniform file.
-fn is_hand_over(function: &Function, inst: InstId) -> bool {
+pub(super) fn is_hand_over(function: &Function, inst: InstId) -> bool {
     let op = function[inst].op;
     function[inst].guard.is_null() && (op.has(Prop::HandsOver) || op == Op::UMOV)
 }

@@ -13,5 +13,6 @@ pub mod repeated_constants;
 mod rewrite;
 pub mod shader_constants;
 mod taken;
+mod turns;
 mod twins;
 pub mod varying;

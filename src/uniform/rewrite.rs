@@ -91,6 +91,8 @@ fn copy(function: &mut Function, candidates: &Candidates, inst: InstId, source: 
     let mut read = false;
     let source = name(function, source, names);
     for reader in candidates.readers(result) {
+        // One that is in the uniform file itself has become another instruction.
+        read |= candidates.has(function, *reader);
         for at in 0..function.args(*reader).len() {
             let operand = function.args(*reader)[at];
             if operand.as_reg() == Some(result) && function.direction(*reader, at) == Direction::Use {
