@@ -54,6 +54,7 @@ pub fn is_fixed(function: &Function, inst: InstId) -> bool {
     let op = function[inst].op;
     let memory = op.has(Prop::ReadsMemory) || op.has(Prop::WritesMemory);
     op.has(Prop::Control)
+        || op.has(Prop::Clobbers)
         || op.has(Prop::SideEffect) && !memory
         || op.has(Prop::CopyGroup)
         || reads_clock(function, inst)
