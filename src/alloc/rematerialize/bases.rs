@@ -1,20 +1,19 @@
 //! Extends the live ranges of registers that copies will read.
 
-use super::candidates::Definition;
 use super::{Places, Ranges};
 use crate::alloc::ranges::normalize;
 use crate::ori::{Block, Function, VReg};
 use crate::sorted::SortedSet;
 use cranelift_entity::SecondaryMap;
 
-/// Lets a register live up to each reader of what is computed from it; `base` says what that is.
+/// Lets a register live up to each reader of what is computed from it; `base` says what that is,
+/// and where what is computed from it is: there it lives, and every path leads through there.
 pub fn extend(
     function: &Function,
     places: &Places,
     first: &SecondaryMap<Block, u32>,
     ranges: &mut Ranges,
-    definition: &SecondaryMap<VReg, Definition>,
-    base: impl Fn(VReg) -> Option<VReg>,
+    base: impl Fn(VReg) -> Option<(VReg, Block)>,
 ) {
     let mut reached: SortedSet<(VReg, Block)> = SortedSet::new();
     let mut extended: SortedSet<VReg> = SortedSet::new();
@@ -22,13 +21,12 @@ pub fn extend(
         for (at, inst) in function[*block].iter().enumerate() {
             let point = first[*block] + 2 * at as u32;
             function.for_each_use(*inst, |reg| {
-                let Some(base) = base(reg) else { return };
-                let Definition::One(_, home) = definition[base] else { return };
+                let Some((base, home)) = base(reg) else { return };
                 extended.insert(base);
                 let mut work = vec![(*block, point + 1)];
                 while let Some((block, end)) = work.pop() {
                     ranges.of[base].push((first[block], end));
-                    // Before its definition it does not live, but that is one block of many.
+                    // Before its definition it may not live there, but that is one block of many.
                     if block == home {
                         continue;
                     }

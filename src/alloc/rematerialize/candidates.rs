@@ -1,11 +1,14 @@
 //! Finds what may be computed again, what that costs, and where it is read.
 //!
 //! A candidate is a pure, unguarded instruction whose results have no other definition and whose
-//! sources are results of such instructions, or, if anchors are allowed, registers with one
-//! definition that live wherever its copies would stand. Each comes with these places.
+//! sources are results of such instructions, or, if anchors are allowed, registers that live
+//! wherever its copies would stand, with one definition, or none that control comes to from the
+//! candidate. Each comes with these places.
 
 use super::{Places, Ranges, bases, first_points};
 use crate::analysis::def_use::{is_free, is_pure, reads_kept};
+use crate::analysis::regions::is_chosen_uniform;
+use crate::ori::cfg::{BlockSet, reach};
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Prop};
@@ -23,6 +26,9 @@ const ANCHORS: usize = 3;
 /// live, if each of them is a value of its own; pairs always are. One that cannot be repeated
 /// itself takes the place of what is computed from it, which is worth it for more blocks on an SM.
 const LEAVES: usize = 4;
+
+/// Number of blocks of which it is asked where control goes from there.
+const ASKED: u32 = 64;
 
 /// Registers that a chain of instructions reads and does not compute.
 type Anchors = SmallVec<[VReg; 4]>;
@@ -72,8 +78,60 @@ pub struct Candidates {
     /// The anchors of each, by number; the first of all are none.
     anchors: SecondaryMap<InstId, u32>,
     all_anchors: Vec<Anchors>,
+    /// What reads uniform registers, itself or by what it reads.
+    uniform: SecondaryMap<InstId, bool>,
     /// What stands before the instruction at hand in reverse postorder.
     scanned: SecondaryMap<InstId, bool>,
+    several: Several,
+}
+
+/// Registers with several definitions.
+#[derive(Default)]
+struct Several {
+    /// The blocks that define each of them, sorted.
+    homes: Vec<(VReg, Block)>,
+    /// A block, and those that control comes to from its end.
+    behind: Option<(Block, BlockSet)>,
+    asked: u32,
+}
+
+impl Several {
+    fn of(function: &Function, places: &Places, definition: &SecondaryMap<VReg, Definition>) -> Several {
+        let mut homes = Vec::new();
+        for block in places.cfg.rpo.iter().filter(|_| places.exchanged) {
+            for inst in &function[*block] {
+                function.for_each_def(*inst, |reg| {
+                    let anchors = function[reg].file == File::R && is_free(function, reg);
+                    homes.extend((anchors && definition[reg] == Definition::Many).then_some((reg, *block)));
+                });
+            }
+        }
+        homes.sort_unstable();
+        homes.dedup();
+        Several { homes, ..Several::default() }
+    }
+
+    /// Whether control comes from a block to none of the definitions of a register.
+    fn are_over(&mut self, function: &Function, places: &Places, reg: VReg, block: Block) -> bool {
+        let first = self.homes.partition_point(|(other, _)| *other < reg);
+        let homes = self.homes[first..].iter().take_while(|(other, _)| *other == reg);
+        if self.behind.as_ref().is_none_or(|(of, _)| *of != block) {
+            if self.asked == ASKED {
+                return false;
+            }
+            self.asked += 1;
+            let limit = function.block_limit();
+            let mut set = BlockSet::new(limit);
+            for block in reach(places.cfg, &places.cfg.succs[block], None, limit) {
+                set.insert(block);
+            }
+            self.behind = Some((block, set));
+        }
+        let behind = &self.behind;
+        let over = |home: Block| home != block && behind.as_ref().is_some_and(|(_, set)| !set.contains(home));
+        let mut any = false;
+        homes.inspect(|_| any = true).all(|(_, home)| over(*home)) && any
+    }
 }
 
 impl Candidates {
@@ -83,13 +141,16 @@ impl Candidates {
             all: Vec::new(),
             of: table(limit),
             definition: definitions(function, places),
+            several: Several::default(),
             repeatable: Vec::new(),
             extended: false,
             costs: table(function.insts().len()),
             anchors: table(function.insts().len()),
             all_anchors: vec![Anchors::new()],
+            uniform: table(function.insts().len()),
             scanned: table(function.insts().len()),
         };
+        candidates.several = Several::of(function, places, &candidates.definition);
         candidates.repeatable(function, places);
         candidates.readers(function, places, ranges);
         candidates.all.retain(|c| !c.groups.is_empty());
@@ -120,7 +181,11 @@ impl Candidates {
 
     /// Whether a register is read by copies as it is, since what defines it is not repeated.
     pub fn is_anchor(&self, reg: VReg) -> bool {
-        matches!(self.definition[reg], Definition::One(maker, _) if self.costs[maker] == 0)
+        match self.definition[reg] {
+            Definition::One(maker, _) => self.costs[maker] == 0,
+            Definition::Many => true,
+            Definition::None => false,
+        }
     }
 
     /// What a repeatable instruction with all that it reads takes from others.
@@ -158,7 +223,7 @@ impl Candidates {
         }
     }
 
-    fn cost(&self, function: &Function, places: &Places, (block, inst): (Block, InstId)) -> Option<(u32, Anchors)> {
+    fn cost(&mut self, function: &Function, places: &Places, (block, inst): (Block, InstId)) -> Option<(u32, Anchors)> {
         let data = &function[inst];
         let pure = is_pure(function, inst) || reads_kept(function, inst);
         if !pure || data.op.has(Prop::Pseudo) || !function.extras(inst).0.is_empty() {
@@ -180,12 +245,14 @@ impl Candidates {
             _ => 1,
         };
         let mut anchors = Anchors::new();
+        let mut uniform = false;
         // What is not defined on every path may have a value of an earlier iteration.
         let anchored = |reg, maker, home| {
             let known = self.scanned[maker] && places.dominators.dominates(home, block);
             places.anchored && known && is_free(function, reg) && function[reg].file == File::R
         };
         let mut makers: SmallVec<[InstId; 4]> = SmallVec::new();
+        let mut several: SmallVec<[VReg; 4]> = SmallVec::new();
         function.for_each_use(inst, |reg| match self.definition[reg] {
             Definition::One(maker, _) if makers.contains(&maker) => {}
             Definition::One(maker, home) if self.costs[maker] > 0 => {
@@ -193,15 +260,27 @@ impl Candidates {
                 cost += self.costs[maker];
                 anchors.extend_from_slice(self.anchors_of(maker));
                 fits &= self.anchors_of(maker).is_empty() || places.dominators.dominates(home, block);
+                uniform |= self.uniform[maker];
             }
             Definition::One(maker, home) if anchored(reg, maker, home) => anchors.push(reg),
+            Definition::One(maker, home)
+                if places.uniform.is_some() && self.scanned[maker] && is_chosen_uniform(function, reg) =>
+            {
+                fits &= places.dominators.dominates(home, block);
+                uniform = true;
+            }
+            Definition::Many if places.exchanged => several.push(reg),
             _ => fits = false,
         });
+        fits &= several.iter().all(|reg| self.several.are_over(function, places, *reg, block));
+        anchors.append(&mut several);
         anchors.sort_unstable();
         anchors.dedup();
         let mut results = 0;
         function.for_each_def(inst, |_| results += 1);
-        let dearest = if anchors.is_empty() { DEAREST } else { DEAREST_ANCHORED + u32::from(results > 1) };
+        let more = u32::from(results > 1) + u32::from(places.exchanged);
+        let dearest = if anchors.is_empty() && !uniform { DEAREST } else { DEAREST_ANCHORED + more };
+        self.uniform[inst] = uniform;
         (fits && cost <= dearest && anchors.len() <= ANCHORS).then_some((cost, anchors))
     }
 
@@ -252,6 +331,11 @@ impl Candidates {
                         let known =
                             || self.scanned[candidate.inst] && places.dominators.dominates(candidate.home, *block);
                         kept[i as usize] &= anchors.is_empty() || known();
+                        if self.uniform[candidate.inst] {
+                            let place = places.place(*block, candidate.home).unwrap_or(*block);
+                            kept[i as usize] &=
+                                known() && places.uniform.is_some_and(|lanes| !lanes.divergent.contains(place));
+                        }
                         let lacking = &mut lacking[i as usize];
                         for anchor in anchors.iter().filter(|reg| !lives(reg, point)) {
                             if !lacking.contains(anchor) {
@@ -267,9 +351,14 @@ impl Candidates {
         let bases = self.bases(&mut kept, &lacking, places.exchanged);
         self.extended = !bases.is_empty();
         if self.extended {
-            bases::extend(function, places, &first, ranges, &self.definition, |reg| {
+            bases::extend(function, places, &first, ranges, |reg| {
                 let candidate = self.of[reg]?;
-                lacking[candidate as usize].first().copied().filter(|base| bases.contains(base))
+                let base = lacking[candidate as usize].first().copied().filter(|base| bases.contains(base))?;
+                let home = match self.definition[base] {
+                    Definition::One(_, home) => home,
+                    _ => self.all[candidate as usize].home,
+                };
+                Some((base, home))
             });
         }
         self.all.iter_mut().zip(kept).filter(|(_, kept)| !kept).for_each(|(c, _)| c.groups.clear());

@@ -10,7 +10,9 @@
 //! where the pressure is at most `repeated` (`repeated_in_loops` for copies inside loops,
 //! [`ANCHORED`] and [`ANCHORED_DEEPER`] with anchors), nor below what values that cannot be
 //! repeated need; copies inside loops with anchors are also made where at most [`FEWER`] registers
-//! less let an SM hold more blocks.
+//! less let an SM hold more blocks. For large blocks an anchor may then live in place of what is
+//! computed from it, one with several definitions too where none of them comes behind, and copies
+//! read uniform registers.
 
 mod bases;
 mod candidates;
@@ -22,6 +24,7 @@ mod undefined;
 use super::EXTRA_REGISTERS;
 use super::ranges::{Gone, Ranges};
 use crate::analysis::PassCx;
+use crate::analysis::divergence::Varying;
 use crate::analysis::loops::Loops;
 use crate::analysis::occupancy::{Occupancy, has_large_blocks};
 use crate::arrays::Each;
@@ -42,7 +45,11 @@ const ANCHORED_DEEPER: u32 = 160;
 /// The same where calls destroy registers: fewer leave too few that they do not.
 const CALLS: u32 = 24;
 /// Most registers that are saved for the sake of more blocks on an SM.
-const FEWER: u32 = 20;
+const FEWER: u32 = 32;
+/// Registers that are worth the same where they are too few for more blocks.
+const LESS: u32 = 8;
+/// Uniform registers with which some may live longer.
+const UNIFORM: u32 = 32;
 /// Registers below the limit of a function that stay free of this: those that the count adds, and
 /// those between vectors.
 const MARGIN: u32 = 4;
@@ -122,11 +129,13 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
     let exchanged = whole && has_large_blocks(cx.function);
     let [_, in_loops] = kept(cx.function);
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
+    let lanes = (exchanged && peak(cx.function, &live, File::UR) <= UNIFORM).then(|| cx.divergence());
     let function = &mut *cx.function;
     let from = || Ranges::from(function, &cfg, &Gone::default(), &live);
     let (mut ranges, sweep) =
         known.ranges.take().map_or_else(|| (from(), None), |(ranges, sweep)| (ranges, Some(sweep)));
-    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored, exchanged };
+    let uniform = lanes.as_deref();
+    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored, exchanged, uniform };
     let mut candidates = Candidates::new(function, &places, &mut ranges);
     if candidates.all.is_empty() {
         return false;
@@ -135,7 +144,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
     let least = sweep.run(&mut candidates, (&places, &ranges), Limits { live: limit, calls: limit.max(CALLS) });
     if least.live > limit || least.calls > limit.max(CALLS) {
         candidates.forget();
-        if !whole {
+        if !whole || exchanged && known.most.is_some_and(|most| least.live + LESS <= most) {
             sweep.run(&mut candidates, (&places, &ranges), least);
         }
     }
@@ -200,6 +209,9 @@ pub struct Places<'a> {
     anchored: bool,
     /// Also what reads a register that lives in its place then.
     exchanged: bool,
+    /// Also what reads uniform registers, where no lanes are apart: elsewhere others may be in code
+    /// in which they do not live.
+    uniform: Option<&'a Varying>,
 }
 
 impl Places<'_> {

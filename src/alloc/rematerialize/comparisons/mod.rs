@@ -60,8 +60,15 @@ pub fn run(cx: &mut PassCx) {
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let function = &mut *cx.function;
     let ranges = Ranges::from(function, &cfg, &Gone::default(), &live);
-    let places =
-        Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper: true, anchored: true, exchanged: false };
+    let places = Places {
+        cfg: &cfg,
+        loops: &loops,
+        dominators: &dominators,
+        deeper: true,
+        anchored: true,
+        exchanged: false,
+        uniform: None,
+    };
     let search = Search::new(function, &places, &ranges, crowded(function, &ranges));
     let mut all = search.comparisons();
     choose(function, &ranges, &mut all);
