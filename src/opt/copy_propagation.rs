@@ -1,5 +1,8 @@
-//! Copy propagation: uses of an unguarded register-to-register MOV or COPY read its source instead,
-//! and those of a PLOP3 that is one predicate, or its opposite, read that.
+//! Copy propagation: uses of a register-to-register MOV or COPY read its source instead, and those
+//! of a PLOP3 that is one predicate, or its opposite, read that.
+//!
+//! Guarded copies are propagated where the old value of the result is undefined: the source is then
+//! as good where the guard is false.
 //!
 //! Only unmodified 32-bit copies within one register file are propagated, and never registers that
 //! are reserved or have a fixed number. The copies are left for dead-code elimination.
@@ -19,9 +22,23 @@ pub fn run(cx: &mut PassCx) {
     let function = &mut *cx.function;
     let mut source: SecondaryMap<VReg, Option<VReg>> = table(function.regs().len());
     let mut any = false;
+    let mut guarded = Vec::new();
     for block in function.layout() {
         for inst in &function[*block] {
             if let Some((dst, src)) = plain_copy(function, *inst) {
+                if function[*inst].guard.is_null() {
+                    source[dst] = Some(src);
+                    any = true;
+                } else {
+                    guarded.push((*inst, dst, src));
+                }
+            }
+        }
+    }
+    if !guarded.is_empty() {
+        let undefined = undefined(function);
+        for (inst, dst, src) in guarded {
+            if matches!(function.olds(inst), [old] if old.as_reg().is_some_and(|old| undefined[old])) {
                 source[dst] = Some(src);
                 any = true;
             }
@@ -83,9 +100,20 @@ fn predicates(function: &mut Function, encodes: fn(&Function, InstId) -> bool) -
     any
 }
 
+/// The registers without a value.
+fn undefined(function: &Function) -> SecondaryMap<VReg, bool> {
+    let mut undefined = table(function.regs().len());
+    for inst in function.layout().iter().flat_map(|block| &function[*block]) {
+        if function[*inst].op == Op::UNDEF {
+            function.for_each_def(*inst, |reg| undefined[reg] = true);
+        }
+    }
+    undefined
+}
+
 fn plain_copy(function: &Function, inst: InstId) -> Option<(VReg, VReg)> {
     let data = &function[inst];
-    if !data.op.has(Prop::Copies) || !data.guard.is_null() || !function.arg(inst, Role::Lanes).is_null() {
+    if !data.op.has(Prop::Copies) || !function.arg(inst, Role::Lanes).is_null() {
         return None;
     }
     let (dst, src) = (function.arg(inst, Role::D), function.arg(inst, Role::A));
