@@ -6,8 +6,10 @@
 //! it, which dominates its readers; each operand has one definition, which dominates the
 //! comparison, and lives at the readers, or is computed there by one cheap instruction from what
 //! lives. Every path from such an operand's definition to a reader goes through the comparison, so
-//! that the operand has the value that it had there. Readers share a copy unless more predicates
-//! than there are live between them.
+//! that the operand has the value that it had there. The same holds where an operand does not live
+//! at the readers: it lives there from now on if more than [`SHARED`] comparisons are repeated for
+//! each such register, which would take more registers otherwise. Readers share a copy unless more
+//! predicates than there are live between them and they are apart.
 
 mod rewrite;
 mod search;
@@ -16,6 +18,7 @@ use super::{Places, Ranges, peak};
 use crate::alloc::ranges::Gone;
 use crate::analysis::PassCx;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
+use crate::sorted::SortedMap;
 use cranelift_entity::SecondaryMap;
 use search::Search;
 use smallvec::SmallVec;
@@ -24,8 +27,16 @@ use smallvec::SmallVec;
 const ALL: u32 = 7;
 /// Distance of points up to which readers share a copy.
 const FAR: u32 = 96;
+/// The same where more predicates live between them than there are.
+const NEAR: u32 = 16;
 /// Instructions of a copy.
 const DEAREST: usize = 2;
+
+/// Comparisons that are repeated at least, less one, for each register that lives longer for them.
+const SHARED: usize = 2;
+
+/// Registers that must live longer.
+type Lacking = SmallVec<[VReg; 2]>;
 
 /// The instructions that one copy repeats: the comparison last.
 type Chain = SmallVec<[InstId; 4]>;
@@ -47,6 +58,8 @@ struct Comparison {
     groups: Vec<Group>,
     /// Instructions that its copies take for each crowded point at which it lives.
     density: f64,
+    /// What it reads that does not live at all its readers, in order.
+    lacking: Lacking,
     chosen: bool,
 }
 
@@ -74,10 +87,21 @@ pub fn run(cx: &mut PassCx) {
     choose(function, &ranges, &mut all);
     let first = search.first;
     all.retain(|comparison| comparison.chosen && !comparison.groups.is_empty());
+    shared(&mut all);
     if !all.is_empty() {
         rewrite::run(function, &first, &all);
         cx.unchanged = false;
     }
+}
+
+/// Drops comparisons for which registers would live longer that too few others read.
+fn shared(all: &mut Vec<Comparison>) {
+    let mut sharers: SortedMap<Lacking, usize> = SortedMap::new();
+    for comparison in all.iter().filter(|comparison| !comparison.lacking.is_empty()) {
+        *sharers.entry(comparison.lacking.clone()).or_default() += 1;
+    }
+    let enough = |lacking: &Lacking| sharers.get(lacking).is_none_or(|count| *count > SHARED * lacking.len());
+    all.retain(|comparison| enough(&comparison.lacking));
 }
 
 /// For each point how many points before it have more predicates than there are.

@@ -1,6 +1,6 @@
 //! Finds the comparisons that may be repeated, their readers and what copies would cost.
 
-use super::{Chain, Comparison, DEAREST, FAR, Group};
+use super::{Chain, Comparison, DEAREST, FAR, Group, Lacking, NEAR, shared};
 use crate::alloc::ranges::Ranges;
 use crate::alloc::rematerialize::candidates::{Definition, definitions};
 use crate::alloc::rematerialize::{Places, first_points};
@@ -62,20 +62,25 @@ impl<'a> Search<'a> {
     /// The comparisons that may be repeated for all their readers behind others, and after them
     /// the other predicates.
     pub fn comparisons(&self) -> Vec<Comparison> {
-        let (mut all, mut moved) = (Vec::new(), self.moved());
+        let mut all = Vec::new();
         for block in &self.places.cfg.rpo {
             for (at, inst) in self.function[*block].iter().enumerate() {
                 let Some(reg) = self.result(*inst) else { continue };
                 let point = self.first[*block] + 2 * at as u32;
-                if let Some(comparison) = self.comparison(reg, (*block, *inst), point) {
-                    moved[reg] = None;
-                    all.push(comparison);
-                }
+                all.extend(self.comparison(reg, (*block, *inst), point));
             }
         }
+        shared(&mut all);
+        let mut moved = self.moved();
+        all.iter().for_each(|comparison| moved[comparison.reg] = None);
         let moved = moved.iter().filter_map(|(reg, cost)| Some((reg, (*cost)?)));
-        let other =
-            |(reg, cost)| Comparison { reg, groups: Vec::new(), density: self.density(reg, cost), chosen: false };
+        let other = |(reg, cost)| Comparison {
+            reg,
+            density: self.density(reg, cost),
+            groups: Vec::new(),
+            lacking: Lacking::new(),
+            chosen: false,
+        };
         all.extend(moved.map(other));
         all
     }
@@ -121,6 +126,11 @@ impl<'a> Search<'a> {
     }
 
     fn comparison(&self, reg: VReg, (home, inst): (Block, InstId), point: u32) -> Option<Comparison> {
+        // A copy for the instruction behind it gains nothing.
+        if self.readers[reg][..] == [(point + 2, home)] {
+            return None;
+        }
+        let mut lacking = Lacking::new();
         let mut groups: Vec<Group> = vec![Group { block: home, first: point, last: point, chain: Chain::new() }];
         for (at, block) in &self.readers[reg] {
             let behind = if *block == home { *at > point } else { self.places.dominators.dominates(home, *block) };
@@ -129,13 +139,13 @@ impl<'a> Search<'a> {
             }
             let shares = |group: &&mut Group| {
                 let free = self.over[group.last as usize + 1] == self.over[*at as usize];
-                group.block == *block && free && at.saturating_sub(group.last) <= FAR
+                group.block == *block && at.saturating_sub(group.last) <= if free { FAR } else { NEAR }
             };
             // The readers come in the order of the layout.
             match groups.last_mut().filter(shares) {
                 Some(group) => group.last = group.last.max(*at),
                 None => {
-                    let chain = self.chain((home, inst), *at)?;
+                    let chain = self.chain((home, inst), *at, &mut lacking)?;
                     groups.push(Group { block: *block, first: *at, last: *at, chain });
                 }
             }
@@ -147,12 +157,17 @@ impl<'a> Search<'a> {
         // A move to a general register, and one back for each group.
         let moves =
             self.places.frequency(home) + groups.iter().skip(1).map(|g| self.places.frequency(g.block)).sum::<f64>();
-        let density = self.density(reg, copies + self.places.frequency(home));
-        (groups.len() > 1 && copies <= moves).then_some(Comparison { reg, groups, density, chosen: false })
+        lacking.sort_unstable();
+        lacking.dedup();
+        // Those that take no register come first.
+        let dearer = if lacking.is_empty() { 1.0 } else { 2.0 };
+        let density = self.density(reg, copies + self.places.frequency(home)) * dearer;
+        let pays = groups.len() > 1 && copies <= moves;
+        pays.then_some(Comparison { reg, groups, density, lacking, chosen: false })
     }
 
-    /// What computes the comparison again at a point.
-    fn chain(&self, (home, inst): (Block, InstId), point: u32) -> Option<Chain> {
+    /// What computes the comparison again at a point; what it reads that does not live there.
+    fn chain(&self, (home, inst): (Block, InstId), point: u32, lacking: &mut Lacking) -> Option<Chain> {
         let mut chain = Chain::new();
         let mut fits = true;
         self.function.for_each_use(inst, |reg| {
@@ -161,10 +176,11 @@ impl<'a> Search<'a> {
                     Definition::One(maker, _) if chain.contains(&maker) => {}
                     Definition::One(maker, block)
                         if self.precedes((block, maker), (home, inst))
-                            && self.is_repeated(reg, maker, block, point) =>
+                            && self.is_repeated(reg, maker, (block, point), lacking) =>
                     {
                         chain.push(maker);
                     }
+                    Definition::One(..) if self.keeps(reg, home, inst) => lacking.push(reg),
                     _ => fits = false,
                 }
             }
@@ -175,17 +191,29 @@ impl<'a> Search<'a> {
         (fits && chain.len() <= DEAREST).then_some(chain)
     }
 
-    /// Whether an operand can be computed again at a point by its one instruction.
-    fn is_repeated(&self, reg: VReg, maker: InstId, block: Block, point: u32) -> bool {
-        let (function, mut results, mut fits) = (self.function, 0, true);
+    /// Whether an operand can be computed again at a point by its one instruction: a register from
+    /// what lives there, a predicate also from what could live there.
+    fn is_repeated(&self, reg: VReg, maker: InstId, (block, point): (Block, u32), lacking: &mut Lacking) -> bool {
+        let (function, mut results) = (self.function, 0);
+        let is_predicate = function[reg].file == File::P && is_free(function, reg);
         function.for_each_def(maker, |_| results += 1);
-        function.for_each_use(maker, |source| fits &= self.stays(source, block, maker, point));
-        let pseudo = function[maker].op.has(Prop::Pseudo);
         let wide = function.args(maker).iter().any(|operand| operand.as_vector().is_some());
-        results == 1 && !wide && fits && !pseudo && function[reg].file == File::R && self.is_cheap(maker)
+        let pseudo = function[maker].op.has(Prop::Pseudo);
+        let mut fits = results == 1 && !wide && !pseudo && (is_predicate || function[reg].file == File::R);
+        let mut more = Lacking::new();
+        function.for_each_use(maker, |source| {
+            if !self.stays(source, block, maker, point) {
+                fits &= is_predicate && self.keeps(source, block, maker);
+                more.push(source);
+            }
+        });
+        fits &= self.is_cheap(maker);
+        lacking.extend(more.into_iter().filter(|_| fits));
+        fits
     }
 
-    /// Whether a register that an instruction of a block reads has the same value at a later point.
+    /// Whether a register that an instruction of a block reads has the same value at a later point,
+    /// and lives there.
     fn stays(&self, reg: VReg, home: Block, inst: InstId, point: u32) -> bool {
         let data = &self.function[reg];
         if data.phys.is_some() || !matches!(data.file, File::R | File::UR) {
@@ -195,6 +223,14 @@ impl<'a> Search<'a> {
         let ranges = &self.ranges.of[reg];
         let lives = ranges.get(ranges.partition_point(|r| r.1 <= point)).is_some_and(|r| r.0 <= point);
         lives && self.precedes((block, maker), (home, inst))
+    }
+
+    /// Whether a general register that an instruction of a block reads would have the same value
+    /// behind it.
+    fn keeps(&self, reg: VReg, home: Block, inst: InstId) -> bool {
+        let Definition::One(maker, block) = self.definition[reg] else { return false };
+        let general = self.function[reg].file == File::R && is_free(self.function, reg);
+        general && self.precedes((block, maker), (home, inst))
     }
 
     /// Whether an instruction dominates another one, which could read the value of an earlier
