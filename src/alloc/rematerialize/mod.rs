@@ -45,7 +45,7 @@ const ANCHORED_DEEPER: u32 = 160;
 /// The same where calls destroy registers: fewer leave too few that they do not.
 const CALLS: u32 = 24;
 /// Most registers that are saved for the sake of more blocks on an SM.
-const FEWER: u32 = 32;
+const FEWER: u32 = 24;
 /// Registers that are worth the same where they are too few for more blocks.
 const LESS: u32 = 8;
 /// Uniform registers with which some may live longer.
