@@ -222,9 +222,11 @@ impl Program {
             0 => String::new(),
             blocks => format!(" .reqnctapercluster {blocks}, 1, 1"),
         };
-        // Only a kernel that states its threads may change the registers of its warps.
+        // Only a kernel that states its threads may change the registers of its warps. Of large
+        // blocks an SM holds few: registers are saved there that are not elsewhere.
         let stated = match own.contains("setmaxnreg") {
             true => format!(" .reqntid {}, 1, 1 .minnctapersm 1", self.threads),
+            false if body.len().is_multiple_of(2) => " .maxntid 384, 1, 1".to_string(),
             false => String::new(),
         };
         let mut text = format!(".visible .entry k(.param .u64 p{more}){stated}{cluster}\n{{\n");
