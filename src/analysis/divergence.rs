@@ -49,6 +49,8 @@ pub struct Varying {
     pub divergent: BlockSet,
     /// Blocks of these while which others of the warp's lanes may run elsewhere.
     pub interleaved: BlockSet,
+    /// Those of `interleaved` that are so from their start; others have a call that parts lanes.
+    pub entered: BlockSet,
     /// Blocks of these beside held ones: nothing in them may read a uniform register that a held
     /// block may write.
     pub aside: BlockSet,
@@ -66,6 +68,9 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
         if comes_apart(function, *block) {
             lanes.divergent.insert(*block);
             lanes.interleaved.insert(*block);
+            if *block == function.entry() && function.attributes().convention != Convention::Kernel {
+                lanes.entered.insert(*block);
+            }
         }
         if lanes.end_apart(*block) {
             lanes.part_behind(*block);
@@ -90,8 +95,8 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
         }
         if !changed {
             let numbered = lanes.numbered();
-            let Lanes { regs, divergent, interleaved, aside, .. } = lanes;
-            return Varying { regs, divergent, interleaved, aside, numbered };
+            let Lanes { regs, divergent, interleaved, entered, aside, .. } = lanes;
+            return Varying { regs, divergent, interleaved, entered, aside, numbered };
         }
     }
 }
@@ -102,6 +107,7 @@ struct Lanes<'a> {
     regs: RegSet,
     divergent: BlockSet,
     interleaved: BlockSet,
+    entered: BlockSet,
     aside: BlockSet,
     /// Reconvergence points of divergent branches.
     meets: BlockSet,
@@ -143,6 +149,7 @@ impl<'a> Lanes<'a> {
             regs,
             divergent: BlockSet::new(limit),
             interleaved: BlockSet::new(limit),
+            entered: BlockSet::new(limit),
             aside: BlockSet::new(limit),
             meets: BlockSet::new(limit),
             lives: None,
@@ -172,6 +179,7 @@ impl<'a> Lanes<'a> {
                 if self.beyond.insert(*succ) {
                     self.divergent.insert(*succ);
                     self.interleaved.insert(*succ);
+                    self.entered.insert(*succ);
                     work.extend(self.end_apart(*succ).then_some(*succ));
                 }
             }
@@ -195,6 +203,7 @@ impl<'a> Lanes<'a> {
         let sides = region.sides(self.function, self.cfg, |block| self.end_apart(block), |reg| self.regs.contains(reg));
         sides.interleaved.iter().chain(&sides.aside).for_each(|block| {
             self.interleaved.insert(*block);
+            self.entered.insert(*block);
         });
         sides.aside.iter().for_each(|block| {
             self.aside.insert(*block);

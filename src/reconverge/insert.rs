@@ -60,10 +60,10 @@ pub fn run(cx: &mut PassCx) -> Result<(), String> {
 
 /// A uniform register that the allocator will choose is one per warp: what writes it stands where
 /// all living lanes are together or the others wait, or behind a place in its block where they
-/// meet.
+/// meet, and before a call that parts them.
 fn check_uniform(function: &Function, plan: &Plan) -> Result<(), String> {
     for block in function.layout().iter().filter(|b| plan.varying.interleaved.contains(**b)) {
-        let mut together = false;
+        let mut together = !plan.varying.entered.contains(*block);
         for inst in &function[*block] {
             together &= !function.callee(*inst).is_some_and(Callee::parts_lanes);
             together |= asks_for_all(function, *inst);
