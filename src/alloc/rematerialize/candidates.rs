@@ -5,10 +5,10 @@
 //! wherever its copies would stand, with one definition, or none that control comes to from the
 //! candidate. Each comes with these places.
 
+use super::several::Several;
 use super::{Places, Ranges, bases, first_points};
 use crate::analysis::def_use::{is_free, is_pure, reads_kept};
 use crate::analysis::regions::is_chosen_uniform;
-use crate::ori::cfg::{BlockSet, reach};
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Prop};
@@ -26,9 +26,6 @@ const ANCHORS: usize = 3;
 /// live, if each of them is a value of its own; pairs always are. One that cannot be repeated
 /// itself takes the place of what is computed from it, which is worth it for more blocks on an SM.
 const LEAVES: usize = 4;
-
-/// Number of blocks of which it is asked where control goes from there.
-const ASKED: u32 = 64;
 
 /// Registers that a chain of instructions reads and does not compute.
 type Anchors = SmallVec<[VReg; 4]>;
@@ -83,55 +80,6 @@ pub struct Candidates {
     /// What stands before the instruction at hand in reverse postorder.
     scanned: SecondaryMap<InstId, bool>,
     several: Several,
-}
-
-/// Registers with several definitions.
-#[derive(Default)]
-struct Several {
-    /// The blocks that define each of them, sorted.
-    homes: Vec<(VReg, Block)>,
-    /// A block, and those that control comes to from its end.
-    behind: Option<(Block, BlockSet)>,
-    asked: u32,
-}
-
-impl Several {
-    fn of(function: &Function, places: &Places, definition: &SecondaryMap<VReg, Definition>) -> Several {
-        let mut homes = Vec::new();
-        for block in places.cfg.rpo.iter().filter(|_| places.exchanged) {
-            for inst in &function[*block] {
-                function.for_each_def(*inst, |reg| {
-                    let anchors = function[reg].file == File::R && is_free(function, reg);
-                    homes.extend((anchors && definition[reg] == Definition::Many).then_some((reg, *block)));
-                });
-            }
-        }
-        homes.sort_unstable();
-        homes.dedup();
-        Several { homes, ..Several::default() }
-    }
-
-    /// Whether control comes from a block to none of the definitions of a register.
-    fn are_over(&mut self, function: &Function, places: &Places, reg: VReg, block: Block) -> bool {
-        let first = self.homes.partition_point(|(other, _)| *other < reg);
-        let homes = self.homes[first..].iter().take_while(|(other, _)| *other == reg);
-        if self.behind.as_ref().is_none_or(|(of, _)| *of != block) {
-            if self.asked == ASKED {
-                return false;
-            }
-            self.asked += 1;
-            let limit = function.block_limit();
-            let mut set = BlockSet::new(limit);
-            for block in reach(places.cfg, &places.cfg.succs[block], None, limit) {
-                set.insert(block);
-            }
-            self.behind = Some((block, set));
-        }
-        let behind = &self.behind;
-        let over = |home: Block| home != block && behind.as_ref().is_some_and(|(_, set)| !set.contains(home));
-        let mut any = false;
-        homes.inspect(|_| any = true).all(|(_, home)| over(*home)) && any
-    }
 }
 
 impl Candidates {

@@ -18,6 +18,7 @@ mod bases;
 mod candidates;
 pub mod comparisons;
 mod rewrite;
+mod several;
 mod sweep;
 mod undefined;
 
