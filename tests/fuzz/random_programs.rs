@@ -37,6 +37,7 @@ mod pool;
 mod reduce;
 mod rewrite;
 mod tensor_memory;
+mod tensors;
 mod tiles;
 mod tree;
 mod warp_groups;

@@ -10,6 +10,7 @@ use super::{boxes, bulk, clusters, counts, images, multimem, tensor_memory, warp
 use crate::random::Random;
 use sassafras::tables::targets::Variant;
 use sassafras::tables::{Feature, Target};
+use std::sync::OnceLock;
 
 /// What a statement may rely on.
 #[derive(Clone, Copy)]
@@ -40,12 +41,13 @@ pub struct Family {
 }
 
 /// Statements that all threads of a block reach together.
-pub const TOGETHER: [Family; 10] = [
+pub const TOGETHER: [Family; 11] = [
     Family { name: "counts of barriers", fits: |p| p.from(80), make: counts::phases },
     Family { name: "copies that a barrier counts", fits: |p| p.from(80), make: counts::copies },
     Family { name: "bytes of barriers", fits: |p| p.from(90), make: counts::bytes },
     Family { name: "bulk copies", fits: |p| p.from(90), make: bulk::there_and_back },
     Family { name: "copies of boxes", fits: |p| p.from(90) && p.cluster == 0, make: boxes::boxes },
+    Family { name: "boxes for several blocks", fits: boxes::are_shared_out, make: boxes::shared_out },
     Family { name: "clusters", fits: |p| p.cluster > 1, make: clusters::statement },
     Family { name: "products of warp groups", fits: warp_groups::fits, make: warp_groups::product },
     Family { name: "tensor memory", fits: tensor_memory::fits, make: tensor_memory::statement },
@@ -60,8 +62,12 @@ pub const ALONE: [Family; 2] = [
 ];
 
 /// A random statement of a family that the target has, each family as often; `None` if it has none.
+/// `SASSAFRAS_CASE` is a part of the names of the families, all of them by default.
 pub fn one(random: &mut Random, place: &Place, families: &[Family]) -> Option<String> {
-    let all: Vec<&Family> = families.iter().filter(|family| (family.fits)(place)).collect();
+    static ONLY: OnceLock<String> = OnceLock::new();
+    let only = ONLY.get_or_init(|| std::env::var("SASSAFRAS_CASE").unwrap_or_default());
+    let asked = |family: &&Family| (family.fits)(place) && family.name.contains(only.as_str());
+    let all: Vec<&Family> = families.iter().filter(asked).collect();
     let family = all.get(random.below(all.len()))?;
     Some((family.make)(random, place))
 }
