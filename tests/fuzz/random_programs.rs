@@ -37,6 +37,7 @@ mod pool;
 mod reduce;
 mod rewrite;
 mod tensor_memory;
+mod tensor_products;
 mod tensors;
 mod tiles;
 mod tree;

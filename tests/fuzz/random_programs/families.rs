@@ -134,7 +134,7 @@ mod tests {
     use sassafras::compile::Options;
 
     /// Shapes of launches that programs have: threads, and blocks of a cluster.
-    const SHAPES: [(usize, usize); 6] = [(32, 0), (64, 0), (128, 0), (32, 2), (32, 4), (64, 2)];
+    const SHAPES: [(usize, usize); 7] = [(32, 0), (64, 0), (128, 0), (32, 2), (32, 4), (64, 2), (128, 2)];
 
     /// Every family has a target, and statements of it alone compute the same everywhere.
     /// `SASSAFRAS_PROGRAMS` is the number of statements of each shape and target, one by default.
