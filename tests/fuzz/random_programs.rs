@@ -29,6 +29,7 @@ mod families;
 mod group;
 mod images;
 mod make;
+mod maps;
 mod matrix;
 mod multimem;
 mod names;

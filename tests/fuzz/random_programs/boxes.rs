@@ -17,16 +17,21 @@ const BYTES: usize = 4096;
 /// Fetches a box, and perhaps puts one away.
 pub fn boxes(random: &mut Random, place: &Place) -> String {
     let tensor = Tensor::one(random, place);
+    let prefetch = random.below(4) == 0;
+    let more = if prefetch { "@TP prefetch.tensormap [TS]; " } else { "" };
+    tensor.begun(place) + &copied(random, place, &tensor, more)
+}
+
+/// Fetches a box by the map at `TS`, and perhaps puts one away; `front` stands before the first use
+/// of the map, under `TP`, where the thread that copies is alone.
+pub fn copied(random: &mut Random, place: &Place, tensor: &Tensor, front: &str) -> String {
     let (rank, bytes) = (tensor.rank(), tensor.bytes());
     let at = format!("mb+{}", 8 * random.below(4));
-    let mut text = tensor.begun(place);
     // The corner is that of the thread that copies.
-    text += &format!("setp.eq.u32 TP, t, {}; @TP mbarrier.init.shared.b64 [{at}], 1; ", random.below(place.threads));
-    if random.below(4) == 0 {
-        text += "@TP prefetch.tensormap [TS]; ";
-    }
+    let mut text =
+        format!("setp.eq.u32 TP, t, {}; @TP mbarrier.init.shared.b64 [{at}], 1; ", random.below(place.threads));
     text += &fill(random, place);
-    text += &format!("fence.proxy.async; {}", meet(random));
+    text += &format!("fence.proxy.async; {}{front}", meet(random));
     if random.below(4) == 0 {
         text += &tensor.prefetched(random, place);
     }
@@ -47,7 +52,7 @@ pub fn boxes(random: &mut Random, place: &Place) -> String {
     text += &waited(random, place, &at, 0, false);
     text += &read(random, bytes);
     if random.below(2) == 0 && (ours || !matches!(tensor.kind, Kind::Rows)) {
-        text += &put(random, &tensor);
+        text += &put(random, tensor);
     }
     text + &format!("{}@TP mbarrier.inval.shared.b64 [{at}]; {}}}", meet(random), meet(random))
 }
@@ -72,12 +77,13 @@ fn fill(random: &mut Random, place: &Place) -> String {
 
 /// Puts the box at a corner, or joins it to what is there, and reads the heap.
 fn put(random: &mut Random, tensor: &Tensor) -> String {
-    let (rank, width) = (tensor.rank(), tensor.plan.bytes);
+    let rank = tensor.rank();
     let (front, list) = tensor.corner(random);
-    let joins: &[&str] = match (tensor.kind, tensor.plan.ty) {
+    let joins: &[&str] = match (tensor.kind, tensor.ty) {
         (Kind::Rows, _) => &[],
         (_, 2) => &["add", "min", "max", "and", "or", "xor", "inc", "dec"],
-        _ if width >= 4 => &["add", "min", "max", "and", "or", "xor"],
+        (_, 3 | 4) => &["add", "min", "max", "and", "or", "xor"],
+        (_, 5) => &["min", "max", "and", "or", "xor"],
         _ => &[],
     };
     let mode = match tensor.kind {

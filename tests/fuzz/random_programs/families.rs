@@ -6,7 +6,7 @@
 //! an order that the ISA leaves open: what several threads change has one commutative operation.
 
 use super::make::register;
-use super::{boxes, bulk, clusters, counts, images, multimem, tensor_memory, warp_groups};
+use super::{boxes, bulk, clusters, counts, images, maps, multimem, tensor_memory, warp_groups};
 use crate::random::Random;
 use sassafras::tables::targets::Variant;
 use sassafras::tables::{Feature, Target};
@@ -41,12 +41,13 @@ pub struct Family {
 }
 
 /// Statements that all threads of a block reach together.
-pub const TOGETHER: [Family; 11] = [
+pub const TOGETHER: [Family; 12] = [
     Family { name: "counts of barriers", fits: |p| p.from(80), make: counts::phases },
     Family { name: "copies that a barrier counts", fits: |p| p.from(80), make: counts::copies },
     Family { name: "bytes of barriers", fits: |p| p.from(90), make: counts::bytes },
     Family { name: "bulk copies", fits: |p| p.from(90), make: bulk::there_and_back },
     Family { name: "copies of boxes", fits: |p| p.from(90) && p.cluster == 0, make: boxes::boxes },
+    Family { name: "maps of tensors", fits: maps::fits, make: maps::made },
     Family { name: "boxes for several blocks", fits: boxes::are_shared_out, make: boxes::shared_out },
     Family { name: "clusters", fits: |p| p.cluster > 1, make: clusters::statement },
     Family { name: "products of warp groups", fits: warp_groups::fits, make: warp_groups::product },

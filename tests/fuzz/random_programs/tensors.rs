@@ -22,6 +22,8 @@ pub struct Tensor {
     number: usize,
     pub plan: &'static Plan,
     pub kind: Kind,
+    /// The number of the type of its elements.
+    pub ty: u64,
 }
 
 impl Tensor {
@@ -42,7 +44,7 @@ impl Tensor {
                 Kind::Pixels(_) => (2, true),
             };
             if has && (is == wanted || wanted == 1 && !place.from(100)) {
-                return Tensor { number, plan, kind };
+                return Tensor { number, plan, kind, ty: plan.ty };
             }
         }
     }
