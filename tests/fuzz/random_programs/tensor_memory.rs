@@ -35,14 +35,26 @@ pub fn all_meet(place: &Place) -> &'static str {
     }
 }
 
-/// A statement of tensor memory.
+/// Whether the block has the lanes of a product.
+pub fn multiplies(place: &Place) -> bool {
+    fits(place) && place.threads == 128
+}
+
+/// A product of tensor memory.
+pub fn products(random: &mut Random, place: &Place) -> String {
+    within(random, place, 3)
+}
+
+/// A statement of tensor memory that is none.
 pub fn statement(random: &mut Random, place: &Place) -> String {
+    // A pair only multiplies.
+    let kind = if blocks(place) == 2 { 3 } else { random.below(3) };
+    within(random, place, kind)
+}
+
+/// A statement of a kind, with columns that are allotted for it.
+fn within(random: &mut Random, place: &Place, kind: usize) -> String {
     let blocks = blocks(place);
-    let kind = match place.threads {
-        _ if blocks == 2 => 5,
-        128 => random.below(6),
-        _ => random.below(3),
-    };
     let columns = if kind > 1 { ALLOTTED } else { [32, 64, 128][random.below(3)] };
     let mut text = OPEN.to_string() + meet(random) + "setp.ge.u32 TP, t, 32; @TP bra ALLOTTED; ";
     let space = ["", ".shared::cta"][random.below(2)];
@@ -210,7 +222,7 @@ fn copies(random: &mut Random, place: &Place) -> String {
             continue;
         }
         let (narrow, words) = match random.below(4) {
-            0 if words == 4 => ([".b8x16.b4x16_p64", ".b8x16.b6x16_p32"][random.below(2)], 4),
+            0 | 1 if words == 4 => ([".b8x16.b4x16_p64", ".b8x16.b6x16_p32"][random.below(2)], 4),
             _ => ("", words),
         };
         let from = factor(random, place, (lines, words), 32, false);
