@@ -1,8 +1,8 @@
 //! Executes `wgmma.mma_async` (PTX ISA 9.7.15): sixteen rows of the accumulator per warp.
 //!
 //! An operand in shared memory is read where its descriptor says, in bytes. The product is computed
-//! at once; the ISA forbids changing its operands before `wgmma.wait_group`. A swizzled factor whose
-//! lines are along k has no use for the leading offset: the units of 16 bytes of a line follow each
+//! at once; the ISA forbids changing its operands before `wgmma.wait_group`. A swizzled factor with
+//! its lines along k has no use for the leading offset: the units of 16 bytes of a line follow each
 //! other, beyond the pattern too (PTX ISA 9.0, 9.7.15.5.1.2.1.1: "not used, assumed to be 1", and
 //! the canonical layouts of 9.7.16.3.3, whose units all have stride T).
 

@@ -176,8 +176,8 @@ pub struct Image {
     pub count: u64,
 }
 
-/// Maps of the heap's first 4096 bytes, which even one warp fills: of boxes, of rows by four, and of
-/// images.
+/// Maps of the heap's first 4096 bytes, which even one warp fills: of boxes, of rows by four, and
+/// of images.
 pub const PLANS: [Plan; 14] = [
     Plan { ty: 2, bytes: 4, sizes: &[1000], boxes: &[64], swizzle: 0, image: None },
     Plan { ty: 2, bytes: 4, sizes: &[30, 30], boxes: &[8, 4], swizzle: 0, image: None },

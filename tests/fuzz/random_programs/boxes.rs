@@ -110,8 +110,8 @@ pub fn are_shared_out(place: &Place) -> bool {
     place.from(90) && place.cluster > 1 && !place.target.has(Feature::BulkCopiesByCall)
 }
 
-/// A block fetches a box for some blocks of the cluster, and the barrier in each of them, or in that
-/// one of its pair that is as the fetching one is, learns of it.
+/// A block fetches a box for some blocks of the cluster, and the barrier in each of them, or in
+/// that one of its pair that is as the fetching one is, learns of it.
 pub fn shared_out(random: &mut Random, place: &Place) -> String {
     let ours = tensor_memory::fits(place);
     let mut tensor = Tensor::one(random, place);

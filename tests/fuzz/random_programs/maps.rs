@@ -1,8 +1,8 @@
-//! Maps of tensors that random programs make and change (`tensormap.replace`) before they copy boxes.
+//! Maps of tensors that random programs make and change (`tensormap.replace`), and copy boxes by.
 //!
 //! The first warp makes a map in shared memory, from nothing, and publishes it, or one thread of it
-//! changes a map in global memory that was a parameter. Each field gets its value, once or twice, in
-//! any order. Where the map is, no one compares, since it has an address.
+//! changes a map in global memory that was a parameter. Each field gets its value, once or twice,
+//! in any order. Where the map is, no one compares, since it has an address.
 
 use super::arguments::PLANS;
 use super::boxes::copied;

@@ -1,8 +1,8 @@
 //! Products of tensor memory (`tcgen05.mma`) in random programs: of one block or a pair, dense or
 //! sparse, with scales, and those that keep the second factor.
 //!
-//! Elements, scales and sums are such that all sums are exact. A product goes once or twice into the
-//! sums, from column 0 on; what else it takes from tensor memory lies behind them.
+//! Elements, scales and sums are such that all sums are exact. A product goes once or twice into
+//! the sums, from column 0 on; what else it takes from tensor memory lies behind them.
 
 use super::descriptors::{descriptor, factor, fill};
 use super::families::Place;
@@ -62,8 +62,7 @@ struct Product {
     form: Form,
     kind: String,
     elements: [&'static str; 2],
-    /// Bits of an element, codes of both types and of the sums, all bits of the descriptor but those
-    /// of the shape.
+    /// Bits of an element, the code of the sums, and the descriptor but for how factors lie.
     bits: usize,
     sum: u32,
     of: u32,
