@@ -29,7 +29,7 @@ pub use moves::all as moves_to;
 pub use uniform::{Trial, has_uniform_form, moves_out, put_in_order, takes_pair, takes_uniform, uniform_form};
 
 use super::backend::SmBackend;
-use crate::analysis::divergence::Varying;
+use crate::analysis::divergence::{Varying, apart_behind};
 use crate::analysis::reconvergence::plan;
 use crate::ori::cfg::Cfg;
 use crate::ori::hash::QuickMap;
@@ -145,9 +145,12 @@ impl Legalizer<'_> {
         (before, Some(inst))
     }
 
-    /// Whether a uniform register may be written in a block.
+    /// Whether a uniform register may be written before the instruction at hand of a block: lanes
+    /// that were apart at its start may have met there.
     fn together(&mut self, function: &Function, block: Block) -> bool {
-        !self.lanes(function).interleaved.contains(block)
+        let (at, lanes) = (self.at, self.lanes(function));
+        !lanes.interleaved.contains(block)
+            || !apart_behind(function, &function[block][..at], lanes.entered.contains(block))
     }
 
     /// Whether every register of an operand is uniform.

@@ -47,10 +47,11 @@ impl Builder<'_> {
         let (of_a, scales) = inst.operands[4..].split_at(inst.operands.len() - DENSE);
         let [scale_a, places_a, scale_b, places_b] = scales else { return Err(Refusal::NotBuilt) };
         let (first, second) = (self.one_word(scale_a)?, self.one_word(scale_b)?);
+        // A uniform register is written where all lanes are together.
+        self.all_lanes();
         let id = self.scale_places([places_a, places_b])?;
         let metadata = of_a.first().map(|metadata| self.one_word(metadata)).transpose()?;
         let first = metadata.map_or(first, |metadata| self.fragment_of(&[metadata, first], 2));
-        self.all_lanes();
         let [a, b, c] = [0, 1, 2].each(|i| self.fragment_of(&parts[i], parts[i].len()));
         let (d, regs) = self.temp_vector(4);
         let mut args = vec![

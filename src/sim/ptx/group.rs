@@ -1,7 +1,10 @@
 //! Executes `wgmma.mma_async` (PTX ISA 9.7.15): sixteen rows of the accumulator per warp.
 //!
 //! An operand in shared memory is read where its descriptor says, in bytes. The product is computed
-//! at once; the ISA forbids changing its operands before `wgmma.wait_group`.
+//! at once; the ISA forbids changing its operands before `wgmma.wait_group`. A swizzled factor with
+//! its lines along k has no use for the leading offset: the units of 16 bytes of a line follow each
+//! other, beyond the pattern too (PTX ISA 9.0, 9.7.15.5.1.2.1.1: "not used, assumed to be 1", and
+//! the canonical layouts of 9.7.16.3.3, whose units all have stride T).
 
 use super::fragment::{self, Shape};
 use super::matrix::{Element, Matrix, Product, entry, spread};
@@ -94,8 +97,11 @@ pub fn place(descriptor: u64, bits: u32, turned: bool, line: usize, place: usize
     let (near, far) = if turned { (line, place) } else { (place, line) };
     let bit = near as u64 * u64::from(bits);
     let (byte, far) = (bit / 8, far as u64);
-    let swap = turned && width == 16;
-    let (by_far, by_near) = if swap { (leading, stride) } else { (stride, leading) };
+    let (by_far, by_near) = match (turned, width) {
+        (true, 16) => (leading, stride),
+        (false, 32..) => (stride, width),
+        _ => (stride, leading),
+    };
     let at = start + byte % width + byte / width * by_near + far % 8 * width + far / 8 * by_far;
     // A pattern that does not begin at a multiple of its size says where it does.
     let row = (at >> 7).wrapping_sub(descriptor >> 49 & 7);
@@ -189,5 +195,12 @@ mod tests {
         assert_eq!(place(descriptor, 16, false, 1, 0), ((4096 + 128) ^ 16, 0));
         assert_eq!(place(descriptor, 16, false, 1, 9), (((4096 + 128) ^ 16) ^ 16 | 2, 0));
         assert_eq!(place(descriptor, 1, false, 8, 9), (4096 + 1024 + 1, 1));
+    }
+
+    #[test]
+    fn a_line_longer_than_its_pattern_goes_on() {
+        let descriptor = 3 << 62 | 16 << 32 | 32 << 16 | 256;
+        assert_eq!(place(descriptor, 16, false, 0, 16), (4096 + 32, 0));
+        assert_eq!(place(descriptor, 16, false, 3, 24), ((4096 + 96 + 48) ^ 16, 0));
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Each of the four warps computes its own sixteen rows at once; all its lanes execute together. An
 //! access before WARPGROUP.DEPBAR is reported by the sanitizer. Elements of an operand in shared
-//! memory lie where its descriptor says (PTX ISA 9.0, 9.7.15.5.1).
+//! memory lie where its descriptor says (PTX ISA 9.0, 9.7.15.5.1): of a swizzled one with its lines
+//! along k, the leading offset is "not used, assumed to be 1" there, and the canonical layouts of
+//! 9.7.16.3.3 give all chunks of a line the same stride, of 16 bytes.
 
 use super::super::fault::{Fault, Kind};
 use super::block::Block;

@@ -38,10 +38,13 @@ def addr(start,lbo,sbo,span,bits,turned,line,place):
     if span: byte^=((byte>>7)&(span//16-1))<<4
     return byte*8+bit%8
 kernels=[];launches=[]
-def emit(name,op,ta,tb,td,n,k,span,ta_turn=0,tb_turn=0,neg=(1,1),rs=False,sparse=False,sel=0,scale=1,sat=False,twice=False):
+def emit(name,op,ta,tb,td,n,k,span,ta_turn=0,tb_turn=0,neg=(1,1),rs=False,sparse=False,sel=0,scale=1,sat=False,twice=False,narrow=False):
     bits=W[ta]; kept=k//2 if sparse else k
     A=[[value(ta) for _ in range(kept)] for _ in range(64)]
     B=[[value(tb) for _ in range(k)] for _ in range(n)]
+    # Lines of a factor that are longer than those of the pattern go on in the next one.
+    if narrow:
+        for i in range(n-1): B[i][k//2:]=B[i+1][:k//2]
     acc_f16= td=='f16'
     C=[[R.randrange(-8,9) for _ in range(n)] for _ in range(64)]
     if sat: C=[[R.choice([2147483647,-2147483648,5]) for _ in range(n)] for _ in range(64)]
@@ -50,7 +53,8 @@ def emit(name,op,ta,tb,td,n,k,span,ta_turn=0,tb_turn=0,neg=(1,1),rs=False,sparse
         byt=depth*bits//8
         if not turned:
             if span==0: lbo,sbo=128*((lines+7)//8),128   # chunk columns apart
-            else: lbo,sbo=16,8*span
+            # A swizzled factor of this kind has no use for the first one.
+            else: lbo,sbo=512 if narrow else 16,8*span
         else:
             w=span*8//bits if span else 8
             if span==0: sbo,lbo=16*8*((depth+7)//8),128
@@ -202,6 +206,7 @@ emit('sparse_f16_registers','','f16','f16','f32',8,32,64,sparse=True,sel=0,rs=Tr
 emit('sparse_tf32','','tf32','tf32','f32',8,16,64,sparse=True,sel=1)
 emit('sparse_fp8','','e4m3','e4m3','f32',8,64,64,sparse=True)
 emit('sparse_integers','','s8','s8','s32',8,64,64,sparse=True,rs=True)
+emit('sparse_narrow','','f16','f16','f32',8,32,32,sparse=True,narrow=True)
 PTX = ('''// Products of warp groups: types, layouts of the factors in shared memory, factors in registers, signs,
 // sparse factors. Each kernel copies the factors as they lie behind the sums of its input.
 .version 8.7

@@ -17,7 +17,7 @@ def enc(t,v):
     f=(v-1)*(1<<m); assert f==int(f) and e+b>0,(t,v)
     return s|(e+b)<<m|int(f)
 K=[];L=[]
-def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False,sparse=False):
+def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False,sparse=False,called=False):
     packed=kind!='mxf8f6f4'
     val=lambda: R.choice([0,1,2,3,-1,-2,-3,1.5])
     A=[[val() for _ in range(k)] for _ in range(16)]; B=[[val() for _ in range(k)] for _ in range(8)]
@@ -86,6 +86,8 @@ def emit(name,kind,vec,ta,tb,ts,k,ids,runtime=False,sparse=False):
     o=[f'.visible .entry {name}(.param .u64 in, .param .u64 out, .param .u32 first, .param .u32 second)\n{{\n    .reg .b32 %a<4>;\n    .reg .b32 %b<{nb}>;\n    .reg .f32 %c<4>;\n    .reg .f32 %d<4>;\n    .reg .b32 %s<{ns}>;\n    .reg .b16 %h<4>;\n    .reg .b32 %r<8>;\n    .reg .b64 %rd<4>;\n\n    ld.param.u64 %rd1, [in];\n    ld.param.u64 %rd2, [out];\n    mov.u32 %r0, %tid.x;\n    mad.wide.u32 %rd1, %r0, {4*(8+nb+ns)}, %rd1;\n    mad.wide.u32 %rd2, %r0, 16, %rd2;']
     for i,(ty,reg) in enumerate([('b32',f'%a{j}') for j in range(4)]+[('b32',f'%b{j}') for j in range(nb)]+[('f32',f'%c{j}') for j in range(4)]+[('b32',f'%s{j}') for j in range(ns)]):
         o.append(f'    ld.global.{ty} {reg}, [%rd1+{4*i}];')
+    # Behind a call lanes may be apart, until the product asks for all of them.
+    if called: o.append('    call (%r3), turned, (%s0);\n    not.b32 %s0, %r3;')
     if runtime:
         o.append('    ld.param.u32 %r1, [first];\n    ld.param.u32 %r2, [second];\n    mov.b32 {%h0, %h1}, %r1;\n    mov.b32 {%h2, %h3}, %r2;')
         ia,ib='{%h0, %h1}','{%h2, %h3}'
@@ -124,6 +126,9 @@ emit('scaled_sparse_fp6_fp4','mxf8f6f4','1X','e2m1','e3m2','ue8m0',64,(3,0,2,2),
 emit('scaled_sparse_mxf4','mxf4','2X','e2m1','e2m1','ue8m0',128,(2,1,0,3),False,True)
 emit('scaled_sparse_nvf4_powers','mxf4nvf4','2X','e2m1','e2m1','ue8m0',128,(0,0,2,1),True,True)
 emit('scaled_sparse_nvf4','mxf4nvf4','4X','e2m1','e2m1','ue4m3',128,(0,1,0,2),False,True)
-PTX = ('// Products with block scale: types, scales, where the scales are.\n.version 8.8\n.target sm_120a\n.address_size 64\n\n'+'\n'.join(K))
+emit('scaled_called','mxf8f6f4','1X','e4m3','e2m1','ue8m0',32,(1,1,2,3),called=True)
+emit('scaled_called_places','mxf4','2X','e2m1','e2m1','ue8m0',64,(2,0,0,3),True,called=True)
+TURNED = '.func (.reg .b32 %d) turned(.reg .b32 %s)\n{\n    not.b32 %d, %s;\n    ret;\n}\n\n'
+PTX = ('// Products with block scale: types, scales, where the scales are; behind a call.\n.version 8.8\n.target sm_120a\n.address_size 64\n\n'+TURNED+'\n'.join(K))
 RON = ('// Written from the meaning of the kernels: scales times sums of small numbers.\n(\n    module: "matrix_products_scaled.ptx",\n    launches: [\n'+''.join(L)+'    ],\n)\n')
 FILES = {"matrix_products_scaled.ptx": PTX, "matrix_products_scaled.ron": RON}

@@ -157,25 +157,63 @@ fn image(texture: &Texture, seed: u64) -> Vec<u8> {
 }
 
 /// The fields of a map that differ: the type's number and bytes, the elements of the tensor and of
-/// a box, the swizzle.
+/// a box, the swizzle, and the pixels of a map of images.
 pub struct Plan {
     pub ty: u64,
     pub bytes: u64,
     pub sizes: &'static [u64],
     pub boxes: &'static [u64],
     pub swizzle: u64,
+    pub image: Option<Image>,
 }
 
-/// Maps of the heap's first 4096 bytes, which even one warp fills.
-pub const PLANS: [Plan; 8] = [
-    Plan { ty: 2, bytes: 4, sizes: &[1000], boxes: &[64], swizzle: 0 },
-    Plan { ty: 2, bytes: 4, sizes: &[30, 30], boxes: &[8, 4], swizzle: 0 },
-    Plan { ty: 1, bytes: 2, sizes: &[62, 20], boxes: &[16, 8], swizzle: 1 },
-    Plan { ty: 0, bytes: 1, sizes: &[64, 60], boxes: &[64, 4], swizzle: 2 },
-    Plan { ty: 4, bytes: 8, sizes: &[16, 30], boxes: &[16, 8], swizzle: 3 },
-    Plan { ty: 3, bytes: 4, sizes: &[12, 7, 9], boxes: &[4, 3, 2], swizzle: 0 },
-    Plan { ty: 2, bytes: 4, sizes: &[8, 4, 5, 6], boxes: &[8, 2, 1, 2], swizzle: 1 },
-    Plan { ty: 2, bytes: 4, sizes: &[4, 3, 4, 3, 6], boxes: &[4, 2, 2, 1, 2], swizzle: 0 },
+/// The pixels of a copy: by how much those of the first and of the last one are off the corners of
+/// the tensor, the steps between them, and how many there are.
+pub struct Image {
+    pub lower: &'static [i64],
+    pub upper: &'static [i64],
+    pub steps: &'static [u64],
+    pub count: u64,
+}
+
+/// Maps of the heap's first 4096 bytes, which even one warp fills: of boxes, of rows by four, and
+/// of images.
+pub const PLANS: [Plan; 14] = [
+    Plan { ty: 2, bytes: 4, sizes: &[1000], boxes: &[64], swizzle: 0, image: None },
+    Plan { ty: 2, bytes: 4, sizes: &[30, 30], boxes: &[8, 4], swizzle: 0, image: None },
+    Plan { ty: 1, bytes: 2, sizes: &[62, 20], boxes: &[16, 8], swizzle: 1, image: None },
+    Plan { ty: 0, bytes: 1, sizes: &[64, 60], boxes: &[64, 4], swizzle: 2, image: None },
+    Plan { ty: 4, bytes: 8, sizes: &[16, 30], boxes: &[16, 8], swizzle: 3, image: None },
+    Plan { ty: 3, bytes: 4, sizes: &[12, 7, 9], boxes: &[4, 3, 2], swizzle: 0, image: None },
+    Plan { ty: 2, bytes: 4, sizes: &[8, 4, 5, 6], boxes: &[8, 2, 1, 2], swizzle: 1, image: None },
+    Plan { ty: 2, bytes: 4, sizes: &[4, 3, 4, 3, 6], boxes: &[4, 2, 2, 1, 2], swizzle: 0, image: None },
+    Plan { ty: 2, bytes: 4, sizes: &[20, 40], boxes: &[16, 1], swizzle: 2, image: None },
+    Plan { ty: 1, bytes: 2, sizes: &[62, 32], boxes: &[8, 1], swizzle: 0, image: None },
+    Plan { ty: 0, bytes: 1, sizes: &[128, 28], boxes: &[128, 1], swizzle: 3, image: None },
+    Plan {
+        ty: 1,
+        bytes: 2,
+        sizes: &[16, 30, 4],
+        boxes: &[16],
+        swizzle: 1,
+        image: Some(Image { lower: &[-2], upper: &[1], steps: &[2], count: 24 }),
+    },
+    Plan {
+        ty: 2,
+        bytes: 4,
+        sizes: &[8, 5, 4, 5],
+        boxes: &[4],
+        swizzle: 0,
+        image: Some(Image { lower: &[-1, 0], upper: &[-1, 1], steps: &[1, 2], count: 32 }),
+    },
+    Plan {
+        ty: 3,
+        bytes: 4,
+        sizes: &[4, 4, 3, 5, 4],
+        boxes: &[4],
+        swizzle: 0,
+        image: Some(Image { lower: &[-1, -1, 0], upper: &[0, -1, -2], steps: &[1, 1, 1], count: 20 }),
+    },
 ];
 
 /// The address is the heap's, which the launch fills in.
@@ -185,14 +223,25 @@ fn map(plan: &Plan) -> [u8; BYTES] {
     set("rank", 0, plan.sizes.len() as u64 - 1);
     set("elemtype", 0, plan.ty);
     set("swizzle_mode", 0, plan.swizzle);
+    set("images", 0, plan.image.is_some().into());
     let mut stride = plan.bytes;
     for i in 0..MOST {
         set("global_dim", i, plan.sizes.get(i).copied().unwrap_or(1));
-        set("box_dim", i, plan.boxes.get(i).copied().unwrap_or(1));
-        set("element_stride", i, 1);
+        if i == 0 || plan.image.is_none() {
+            set("box_dim", i, plan.boxes.get(i).copied().unwrap_or(1));
+        }
+        let steps = plan.image.as_ref().map_or(&[][..], |image| image.steps);
+        set("element_stride", i, i.checked_sub(1).and_then(|i| steps.get(i)).copied().unwrap_or(1));
         stride = (stride * plan.sizes.get(i).copied().unwrap_or(1)).next_multiple_of(16);
         if i + 1 < plan.sizes.len() {
             set("global_stride", i, stride);
+        }
+    }
+    if let Some(image) = &plan.image {
+        set("pixels_per_column", 0, image.count);
+        for (i, (lower, upper)) in image.lower.iter().zip(image.upper).enumerate() {
+            set("pixel_box_lower", i, *lower as u64);
+            set("pixel_box_upper", i, *upper as u64);
         }
     }
     tensor_map::complete(&mut map);

@@ -38,7 +38,7 @@ pub fn statement(random: &mut Random, place: &Place) -> String {
 }
 
 /// A barrier of the cluster, which orders memory.
-fn all_meet(random: &mut Random) -> String {
+pub fn all_meet(random: &mut Random) -> String {
     let aligned = [".aligned", ""][random.below(2)];
     let (release, acquire) = (["", ".release"][random.below(2)], ["", ".acquire"][random.below(2)]);
     format!("barrier.cluster.arrive{release}{aligned}; barrier.cluster.wait{acquire}{aligned};\n")
@@ -120,7 +120,7 @@ fn barrier(random: &mut Random, place: &Place, count: usize) -> (String, String)
 }
 
 /// Ends a statement with a barrier.
-fn ended(random: &mut Random, at: &str) -> String {
+pub fn ended(random: &mut Random, at: &str) -> String {
     format!("{}@TP mbarrier.inval.shared.b64 [{at}]; {}}}", all_meet(random), meet(random))
 }
 

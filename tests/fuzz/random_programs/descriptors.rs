@@ -34,14 +34,14 @@ pub fn factor(
         let start = unit * random.below(tile / unit / 2);
         let last = |line: usize, place: usize| {
             let (near, far) = if turned { (line, place) } else { (place, line) };
-            let swap = turned && span == 16;
-            let (by_far, by_near) = if swap { (leading, stride) } else { (stride, leading) };
+            let (by_far, by_near) = match (turned, span) {
+                (true, 16) => (leading, stride),
+                (false, 32..) => (stride, span),
+                _ => (stride, leading),
+            };
             near * bits / 8 / span * by_near + far / 8 * by_far
         };
-        // What a swizzled pattern is that does not hold a line of one instruction, no public text
-        // says.
-        let narrow = !turned && span > 16 && depth * bits / 8 > span;
-        if narrow || start + last(lines - 1, depth - 1) + unit > tile {
+        if start + last(lines - 1, depth - 1) + unit > tile {
             continue;
         }
         let layout = match span {

@@ -6,10 +6,11 @@
 //! an order that the ISA leaves open: what several threads change has one commutative operation.
 
 use super::make::register;
-use super::{boxes, bulk, clusters, counts, images, multimem, tensor_memory, warp_groups};
+use super::{boxes, bulk, clusters, counts, images, maps, multimem, tensor_memory, warp_groups};
 use crate::random::Random;
 use sassafras::tables::targets::Variant;
 use sassafras::tables::{Feature, Target};
+use std::sync::OnceLock;
 
 /// What a statement may rely on.
 #[derive(Clone, Copy)]
@@ -35,34 +36,49 @@ impl Place {
 /// A family of statements.
 pub struct Family {
     pub name: &'static str,
+    /// How often it is drawn where it fits, next to others: more often what fits few places.
+    weight: usize,
     fits: fn(&Place) -> bool,
     pub make: fn(&mut Random, &Place) -> String,
 }
 
 /// Statements that all threads of a block reach together.
-pub const TOGETHER: [Family; 10] = [
-    Family { name: "counts of barriers", fits: |p| p.from(80), make: counts::phases },
-    Family { name: "copies that a barrier counts", fits: |p| p.from(80), make: counts::copies },
-    Family { name: "bytes of barriers", fits: |p| p.from(90), make: counts::bytes },
-    Family { name: "bulk copies", fits: |p| p.from(90), make: bulk::there_and_back },
-    Family { name: "copies of boxes", fits: |p| p.from(90) && p.cluster == 0, make: boxes::boxes },
-    Family { name: "clusters", fits: |p| p.cluster > 1, make: clusters::statement },
-    Family { name: "products of warp groups", fits: warp_groups::fits, make: warp_groups::product },
-    Family { name: "tensor memory", fits: tensor_memory::fits, make: tensor_memory::statement },
-    Family { name: "registers of warps", fits: warp_groups::changes, make: warp_groups::registers },
-    Family { name: "memory of several devices", fits: |p| p.from(90), make: multimem::statement },
+pub const TOGETHER: [Family; 13] = [
+    Family { name: "counts of barriers", weight: 1, fits: |p| p.from(80), make: counts::phases },
+    Family { name: "copies that a barrier counts", weight: 1, fits: |p| p.from(80), make: counts::copies },
+    Family { name: "bytes of barriers", weight: 1, fits: |p| p.from(90), make: counts::bytes },
+    Family { name: "bulk copies", weight: 1, fits: |p| p.from(90), make: bulk::there_and_back },
+    Family { name: "copies of boxes", weight: 1, fits: |p| p.from(90) && p.cluster == 0, make: boxes::boxes },
+    Family { name: "maps of tensors", weight: 1, fits: maps::fits, make: maps::made },
+    Family { name: "boxes for several blocks", weight: 1, fits: boxes::are_shared_out, make: boxes::shared_out },
+    Family { name: "clusters", weight: 1, fits: |p| p.cluster > 1, make: clusters::statement },
+    Family { name: "products of warp groups", weight: 3, fits: warp_groups::fits, make: warp_groups::product },
+    Family { name: "tensor memory", weight: 2, fits: tensor_memory::fits, make: tensor_memory::statement },
+    Family {
+        name: "products of tensor memory",
+        weight: 5,
+        fits: tensor_memory::multiplies,
+        make: tensor_memory::products,
+    },
+    Family { name: "registers of warps", weight: 1, fits: warp_groups::changes, make: warp_groups::registers },
+    Family { name: "memory of several devices", weight: 1, fits: |p| p.from(90), make: multimem::statement },
 ];
 
 /// Statements of one thread.
 pub const ALONE: [Family; 2] = [
-    Family { name: "textures", fits: |_| true, make: images::read },
-    Family { name: "surfaces", fits: |_| true, make: images::surface },
+    Family { name: "textures", weight: 1, fits: |_| true, make: images::read },
+    Family { name: "surfaces", weight: 1, fits: |_| true, make: images::surface },
 ];
 
-/// A random statement of a family that the target has, each family as often; `None` if it has none.
+/// A random statement of a family that the target has; `None` if it has none.
+/// `SASSAFRAS_CASE` is a part of the names of the families, all of them by default.
 pub fn one(random: &mut Random, place: &Place, families: &[Family]) -> Option<String> {
-    let all: Vec<&Family> = families.iter().filter(|family| (family.fits)(place)).collect();
-    let family = all.get(random.below(all.len()))?;
+    static ONLY: OnceLock<String> = OnceLock::new();
+    let only = ONLY.get_or_init(|| std::env::var("SASSAFRAS_CASE").unwrap_or_default());
+    let asked = |family: &&Family| (family.fits)(place) && family.name.contains(only.as_str());
+    let all: Vec<&Family> = families.iter().filter(asked).collect();
+    let each = all.iter().flat_map(|family| std::iter::repeat_n(*family, family.weight)).collect::<Vec<_>>();
+    let family = each.get(random.below(each.len()))?;
     Some((family.make)(random, place))
 }
 
@@ -128,7 +144,7 @@ mod tests {
     use sassafras::compile::Options;
 
     /// Shapes of launches that programs have: threads, and blocks of a cluster.
-    const SHAPES: [(usize, usize); 6] = [(32, 0), (64, 0), (128, 0), (32, 2), (32, 4), (64, 2)];
+    const SHAPES: [(usize, usize); 7] = [(32, 0), (64, 0), (128, 0), (32, 2), (32, 4), (64, 2), (128, 2)];
 
     /// Every family has a target, and statements of it alone compute the same everywhere.
     /// `SASSAFRAS_PROGRAMS` is the number of statements of each shape and target, one by default.

@@ -121,7 +121,8 @@ fn place(random: &mut Random, target: &str, early: bool) -> Place {
     match random.below(24) {
         0..=3 => Place { threads: 64, ..alone },
         4..=6 if !early && alone.from(90) => {
-            let (threads, cluster) = [(32, 2), (32, 4), (64, 2), (32, 1)][random.below(4)];
+            let pair = if alone.own() { (THREADS, 2) } else { (64, 2) };
+            let (threads, cluster) = [(32, 2), (32, 4), (64, 2), (32, 1), pair][random.below(5)];
             Place { threads, cluster, ..alone }
         }
         n if (7..7 + of_group).contains(&n) => Place { threads: THREADS, ..alone },

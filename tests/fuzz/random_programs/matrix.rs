@@ -2,7 +2,8 @@
 //!
 //! From the rows of `mma` and its sparse variants in the PTX tables it makes statements that build
 //! fragments from a program's registers and return the result to registers. Floats are ±1 or ±1.5,
-//! so that every sum is exact in any order; metadata names two different elements of each four.
+//! so that every sum is exact in any order; metadata names two different elements of each four;
+//! scales are 1 and a number near it.
 
 use super::make::register;
 use crate::random::Random;
@@ -31,7 +32,12 @@ pub struct Product {
     name: String,
     fragments: Vec<Fragment>,
     sparse: bool,
+    /// The type of scales, and how many a row of a factor has.
+    scales: Option<(&'static str, usize)>,
 }
+
+/// For each type of scales: its name, the bits taken from a register, what is added.
+const SCALES: [(&str, u32, u32); 2] = [("ue8m0", 0x0101_0101, 0x7e7e_7e7e), ("ue4m3", 0x0404_0404, 0x3838_3838)];
 
 /// The matrix multiplications of the tables: for each row a few choices of types and modifiers.
 pub fn products() -> Vec<Product> {
@@ -82,8 +88,12 @@ pub fn spelling(form: &'static Form, random: &mut Random) -> (String, Vec<Scalar
 fn product(form: &'static Form, random: &mut Random) -> Product {
     let (name, types) = spelling(form, random);
     let fragments = form.args.iter().filter(|arg| matches!(arg.role, Role::Fdst | Role::Fsrc));
-    let fragments = fragments.zip(&types).map(|(arg, ty)| (arg.count, held(arg), ty.name())).collect();
-    Product { name, fragments, sparse: form.args.len() > 4 }
+    let fragments = fragments.zip(&types).take(4).map(|(arg, ty)| (arg.count, held(arg), ty.name())).collect();
+    let scales = types.get(4).map(|ty| {
+        let each = [(".scale_vec::4X", 4), (".scale_vec::2X", 2), ("::mxf4.", 2)];
+        (ty.name(), each.iter().find(|(part, _)| name.contains(part)).map_or(1, |(_, each)| *each))
+    });
+    Product { sparse: name.starts_with("mma.sp"), name, fragments, scales }
 }
 
 /// The type of a fragment's registers.
@@ -131,7 +141,9 @@ impl Product {
         } else {
             ""
         };
-        text += &format!("{} {}, {}, {}, {}{metadata}; ", self.name, list(0), list(1), list(2), list(3));
+        let (front, scales) = self.scaled(random);
+        text += &front;
+        text += &format!("{} {}, {}, {}, {}{metadata}{scales}; ", self.name, list(0), list(1), list(2), list(3));
         let (count, ty, _) = self.fragments[0];
         for i in 0..count {
             text += &match ty.name() {
@@ -141,5 +153,27 @@ impl Product {
             };
         }
         text + "}"
+    }
+
+    /// What sets the scales of both factors, and the operands: words of scales, the first byte of
+    /// those, and the threads that have them. All threads name the same ones.
+    fn scaled(&self, random: &mut Random) -> (String, String) {
+        let Some((ty, each)) = self.scales else { return Default::default() };
+        let (_, mask, base) = SCALES[usize::from(ty == SCALES[1].0)];
+        let (mut front, mut operands) = (".reg .b32 S<3>; .reg .b16 U; ".to_string(), String::new());
+        front += &format!("mov.u32 S2, %nctaid.y; mul.lo.u32 S2, S2, {}; cvt.u16.u32 U, S2; ", each % 4);
+        for (n, threads) in [2, 4].into_iter().enumerate() {
+            front += &format!("and.b32 S{n}, {}, {mask:#x}; add.u32 S{n}, S{n}, {base:#x}; ", register(random, 'r'));
+            let byte = match random.below(4) {
+                0 => "U".to_string(),
+                _ => (each * random.below(4 / each)).to_string(),
+            };
+            let thread = match random.below(4) {
+                0 if each == 1 => "U".to_string(),
+                _ => random.below(threads).to_string(),
+            };
+            operands += &format!(", {{S{n}}}, {{{byte}, {thread}}}");
+        }
+        (front, operands)
     }
 }

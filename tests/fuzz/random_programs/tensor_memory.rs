@@ -1,14 +1,16 @@
 //! Tensor memory (`tcgen05`) in random programs.
 //!
 //! The first warp allocates columns, which every warp fills in its own lanes; then come loads and
-//! stores of other shapes, copies from the tile, or a product, which needs the lanes of four warps.
-//! A barrier tells the end of copies and products. All cells are written before they are read.
+//! stores of other shapes, copies from the tile, or a product (`tensor_products.rs`), which needs
+//! the lanes of four warps. A barrier tells the end of copies and products. All cells are written
+//! before they are read. Two blocks of such a size are a pair, which multiplies together.
 
 use super::counts::waited;
 use super::descriptors::{descriptor, factor, fill};
 use super::families::{OPEN, Place, meet, taken};
 use super::make::register;
 use super::matrix::FLOATS;
+use super::tensor_products::{ALLOTTED, product};
 use crate::random::Random;
 use sassafras::tables::Feature;
 
@@ -20,9 +22,40 @@ pub fn fits(place: &Place) -> bool {
     place.own() && place.target.has(Feature::TensorMemory)
 }
 
-/// A statement of tensor memory.
+/// Blocks that a product is of: all that a kernel asks of tensor memory is for so many.
+pub fn blocks(place: &Place) -> usize {
+    if (place.threads, place.cluster) == (128, 2) { 2 } else { 1 }
+}
+
+/// A barrier of the blocks that a product is of.
+pub fn all_meet(place: &Place) -> &'static str {
+    match blocks(place) {
+        2 => "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ",
+        _ => "bar.sync 0; ",
+    }
+}
+
+/// Whether the block has the lanes of a product.
+pub fn multiplies(place: &Place) -> bool {
+    fits(place) && place.threads == 128
+}
+
+/// A product of tensor memory.
+pub fn products(random: &mut Random, place: &Place) -> String {
+    within(random, place, 3)
+}
+
+/// A statement of tensor memory that is none.
 pub fn statement(random: &mut Random, place: &Place) -> String {
-    let columns = [32, 64, 128][random.below(3)];
+    // A pair only multiplies.
+    let kind = if blocks(place) == 2 { 3 } else { random.below(3) };
+    within(random, place, kind)
+}
+
+/// A statement of a kind, with columns that are allotted for it.
+fn within(random: &mut Random, place: &Place, kind: usize) -> String {
+    let blocks = blocks(place);
+    let columns = if kind > 1 { ALLOTTED } else { [32, 64, 128][random.below(3)] };
     let mut text = OPEN.to_string() + meet(random) + "setp.ge.u32 TP, t, 32; @TP bra ALLOTTED; ";
     let space = ["", ".shared::cta"][random.below(2)];
     let place_of = match space {
@@ -30,39 +63,42 @@ pub fn statement(random: &mut Random, place: &Place) -> String {
         _ => "mov.u32 TD, columns; ",
     };
     let at = if space.is_empty() { "[TM]" } else { "[TD]" };
-    text += &format!("{place_of}tcgen05.alloc.cta_group::1.sync.aligned{space}.b32 {at}, {columns}; ALLOTTED: ");
+    text += &format!("{place_of}tcgen05.alloc.cta_group::{blocks}.sync.aligned{space}.b32 {at}, {columns}; ALLOTTED: ");
     text += "setp.eq.u32 TQ, t, 0; @TQ mbarrier.init.shared.b64 [mb], 1; ";
+    if blocks == 2 {
+        text += "@TQ fence.mbarrier_init.release.cluster; ";
+    }
     text += "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; ";
     text += "ld.shared.b32 TN, [columns]; and.b32 TR, t, 96; shl.b32 TR, TR, 16; add.u32 TR, TR, TN; ";
-    let kind = if place.threads == 128 { random.below(4) } else { random.below(2) };
     text += &match kind {
-        0 => filled(random, "") + &pieces(random),
-        1 => filled(random, "") + &copies(random, place),
+        0 => filled(random, "", COLUMNS) + &pieces(random),
+        1 => filled(random, "", COLUMNS) + &copies(random, place),
+        2 => wide(random),
         _ => product(random, place),
     };
-    text += "tcgen05.fence::before_thread_sync; bar.sync 0; ";
+    text += &format!("tcgen05.fence::before_thread_sync; {}", all_meet(place));
     text += "setp.eq.u32 TQ, t, 0; @TQ mbarrier.inval.shared.b64 [mb]; setp.ge.u32 TP, t, 32; @TP bra FREED; ";
-    text += &format!("tcgen05.dealloc.cta_group::1.sync.aligned.b32 TN, {columns}; FREED: {}}}", meet(random));
+    text += &format!("tcgen05.dealloc.cta_group::{blocks}.sync.aligned.b32 TN, {columns}; FREED: {}}}", meet(random));
     text
 }
 
-fn list(count: usize) -> String {
+pub fn list(count: usize) -> String {
     let all: Vec<String> = (0..count).map(|i| format!("E{i}")).collect();
     format!("{{{}}}", all.join(", "))
 }
 
-/// Fills the warp's lanes of the columns, patterns of a float if it has a name.
-fn filled(random: &mut Random, float: &str) -> String {
-    let mut text = format!("{{ .reg .b32 E<{COLUMNS}>; ");
+/// Fills the warp's lanes of columns, patterns of a float if it has a name.
+pub fn filled(random: &mut Random, float: &str, columns: usize) -> String {
+    let mut text = format!("{{ .reg .b32 E<{columns}>; ");
     let patterns = FLOATS.iter().find(|f| f.0 == float);
-    for i in 0..COLUMNS {
+    for i in 0..columns {
         text += &format!("add.u32 E{i}, {}, {i}; ", register(random, 'r'));
         if let Some((_, mask, base)) = patterns {
             text += &format!("and.b32 E{i}, E{i}, {mask:#x}; or.b32 E{i}, E{i}, {base:#x}; ");
         }
     }
-    let each = [8, 16, 32][random.below(3)];
-    for from in (0..COLUMNS).step_by(each) {
+    let each = [8, 16, 32][random.below(3)].min(columns);
+    for from in (0..columns).step_by(each) {
         let some: Vec<String> = (from..from + each).map(|i| format!("E{i}")).collect();
         text += &format!("tcgen05.st.sync.aligned.32x32b.x{each}.b32 [TR+{from}], {{{}}}; ", some.join(", "));
     }
@@ -106,20 +142,48 @@ fn pieces(random: &mut Random) -> String {
     text
 }
 
-/// Loads all columns of the warp's lanes.
-fn loaded(random: &mut Random, count: usize) -> String {
-    let mut text =
-        format!("{{ .reg .b32 E<{count}>; tcgen05.ld.sync.aligned.32x32b.x{count}.b32 {}, [TR]; ", list(count));
-    text += "tcgen05.wait::ld.sync.aligned; ";
-    for i in 0..count {
-        text += &taken(random, &format!("E{i}"));
-    }
+/// Stores and loads many columns at once.
+fn wide(random: &mut Random) -> String {
+    let (shape, registers, columns, _) = SHAPES[random.below(SHAPES.len())];
+    let times = (ALLOTTED / columns) >> [0, 1, 1, 2, 2, 3][random.below(6)];
+    let count = registers * times;
+    let apart = if shape == "16x32bx2" { ", 0" } else { "" };
+    let mut text = format!("{{ .reg .b32 E<{count}>; ");
+    (0..count).for_each(|i| text += &format!("add.u32 E{i}, {}, {i}; ", register(random, 'r')));
+    let all = list(count);
+    text +=
+        &format!("tcgen05.st.sync.aligned.{shape}.x{times}.b32 [TR]{apart}, {all}; tcgen05.wait::st.sync.aligned; ");
+    text +=
+        &format!("tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {all}, [TR]{apart}; tcgen05.wait::ld.sync.aligned; ");
+    (0..count).for_each(|i| text += &taken(random, &format!("E{i}")));
     text + "} "
 }
 
+/// Loads columns of the warp's lanes, at most so many at once.
+pub fn loaded(random: &mut Random, columns: usize) -> String {
+    let mut text = String::new();
+    let count = columns.min(COLUMNS);
+    for from in (0..columns).step_by(count) {
+        text += &format!(
+            "{{ .reg .b32 E<{count}>; tcgen05.ld.sync.aligned.32x32b.x{count}.b32 {}, [TR+{from}]; ",
+            list(count)
+        );
+        text += "tcgen05.wait::ld.sync.aligned; ";
+        for i in 0..count {
+            text += &taken(random, &format!("E{i}"));
+        }
+        text += "} ";
+    }
+    text
+}
+
 /// Waits for what the unit was asked for.
-fn finished(random: &mut Random, place: &Place) -> String {
+pub fn finished(random: &mut Random, place: &Place) -> String {
     let commit = match random.below(2) {
+        _ if blocks(place) == 2 => {
+            "{ .reg .b16 TX; mov.u16 TX, 3; \
+             tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [mb], TX; } ISSUED: "
+        }
         0 => "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [mb]; ISSUED: ",
         _ => {
             "mov.u64 TM, mb; cvta.shared.u64 TM, TM; tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [TM]; ISSUED: "
@@ -128,13 +192,22 @@ fn finished(random: &mut Random, place: &Place) -> String {
     commit.to_string() + &waited(random, place, "mb", 0, false) + "tcgen05.fence::after_thread_sync; "
 }
 
-/// Begins what one thread asks of the unit.
-const ISSUE: &str = "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; \
-                     @TP bra ISSUED; elect.sync _|TQ, 0xffffffff; @!TQ bra ISSUED; ";
+/// Begins what one thread asks of the unit, of a pair one of the first block.
+pub fn issue(place: &Place) -> String {
+    let meets = all_meet(place);
+    let first = match blocks(place) {
+        2 => "mov.u32 TC, %cluster_ctarank; setp.ne.u32 TQ, TC, 0; @TQ bra ISSUED; ",
+        _ => "",
+    };
+    format!(
+        "tcgen05.fence::before_thread_sync; {meets}tcgen05.fence::after_thread_sync; \
+         {first}@TP bra ISSUED; elect.sync _|TQ, 0xffffffff; @!TQ bra ISSUED; "
+    )
+}
 
 /// Copies from the tile, and shifts.
 fn copies(random: &mut Random, place: &Place) -> String {
-    let mut text = fill(random, "") + ISSUE;
+    let mut text = fill(random, "") + &issue(place);
     // Rows of the tile lie as those of a factor of 32-bit elements.
     let rows = place.threads.min(128);
     for _ in 0..1 + random.below(3) {
@@ -149,7 +222,7 @@ fn copies(random: &mut Random, place: &Place) -> String {
             continue;
         }
         let (narrow, words) = match random.below(4) {
-            0 if words == 4 => ([".b8x16.b4x16_p64", ".b8x16.b6x16_p32"][random.below(2)], 4),
+            0 | 1 if words == 4 => ([".b8x16.b4x16_p64", ".b8x16.b6x16_p32"][random.below(2)], 4),
             _ => ("", words),
         };
         let from = factor(random, place, (lines, words), 32, false);
@@ -160,72 +233,4 @@ fn copies(random: &mut Random, place: &Place) -> String {
         text += &format!("tcgen05.shift.cta_group::1.down [TN+{}]; ", 8 * random.below(COLUMNS / 8));
     }
     text + &finished(random, place) + &loaded(random, COLUMNS)
-}
-
-/// Types of a product: kind, type of the factors, bits, codes of the factor and of the sums.
-const TYPES: [(&str, &str, usize, u32, u32); 8] = [
-    ("f16", "f16", 16, 0, 1),
-    ("f16", "f16", 16, 0, 0),
-    ("f16", "bf16", 16, 1, 1),
-    ("tf32", "tf32", 32, 2, 1),
-    ("f8f6f4", "e4m3", 8, 0, 1),
-    ("f8f6f4", "e5m2", 8, 1, 1),
-    ("f8f6f4", "e4m3", 8, 0, 0),
-    ("i8", "", 8, 1, 2),
-];
-
-/// A product of factors in the tile, or of one in tensor memory.
-fn product(random: &mut Random, place: &Place) -> String {
-    let integers = place.target.has(Feature::TensorMemoryIntegers);
-    let (kind, element, bits, code, sum) = TYPES[random.below(TYPES.len() - usize::from(!integers))];
-    let depth = 256 / bits;
-    let (rows, columns) = ([64, 128, 128][random.below(3)], 16);
-    let turning = bits == 16;
-    let sums = ["f16", "f32", ""][sum as usize];
-    // The sums, and behind them the first factor if it is in tensor memory.
-    let mut text = filled(random, sums);
-    let in_tensor = rows == 128 && random.below(3) == 0;
-    if in_tensor {
-        text += "{ .reg .b32 E<8>; ";
-        for i in 0..8 {
-            text += &format!("mov.b32 E{i}, {}; ", register(random, 'r'));
-            if let Some((_, mask, base)) = FLOATS.iter().find(|f| f.0 == element) {
-                text += &format!("and.b32 E{i}, E{i}, {mask:#x}; or.b32 E{i}, E{i}, {base:#x}; ");
-            }
-        }
-        text +=
-            &format!("tcgen05.st.sync.aligned.32x32b.x8.b32 [TR+16], {}; tcgen05.wait::st.sync.aligned; }} ", list(8));
-    }
-    text += &fill(random, element);
-    text += "mov.u32 TD, %nctaid.y; setp.eq.u32 TQ, TD, 1; selp.u32 TD, 1, 0, TQ; ";
-    text += ISSUE;
-    let first = factor(random, place, (rows, depth), bits, turning && !in_tensor);
-    let second = factor(random, place, (columns, depth), bits, turning);
-    text += &(descriptor(&first, "TG", 1 << 46) + &descriptor(&second, "TH", 1 << 46));
-    let signs = if kind == "i8" { 0 } else { random.below(4) as u32 };
-    let unsigned = |code: u32, one: bool| if kind == "i8" && one { 0 } else { code };
-    let codes = (unsigned(code, random.below(2) == 0), unsigned(code, random.below(2) == 0));
-    let of = sum << 4
-        | codes.0 << 7
-        | codes.1 << 10
-        | signs << 13
-        | u32::from(first.turned && !in_tensor) << 15
-        | u32::from(second.turned) << 16
-        | (columns as u32 / 8) << 17
-        | (rows as u32 / 16) << 24;
-    text += &format!("mov.b32 TC, {of:#x}; setp.ne.u32 TQ, TD, 0; add.u32 TD, TN, 16; ");
-    let factor = if in_tensor { "[TD]" } else { "TG" };
-    for n in 0..1 + random.below(2) {
-        let added = if n == 0 { ["TQ", "1", "0"][random.below(3)] } else { "1" };
-        let kept = match random.below(4) {
-            0 => {
-                let masks: Vec<String> = (0..4).map(|i| format!("TW{i}")).collect();
-                (0..4).for_each(|i| text += &format!("mov.b32 TW{i}, {:#x}; ", 0xf0ff_000f_u32.rotate_left(7 * i)));
-                format!(" {{{}}},", masks.join(", "))
-            }
-            _ => String::new(),
-        };
-        text += &format!("tcgen05.mma.cta_group::1.kind::{kind} [TN], {factor}, TH, TC,{kept} {added}; ");
-    }
-    text + &finished(random, place) + &loaded(random, columns)
 }

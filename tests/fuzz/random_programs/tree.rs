@@ -188,6 +188,12 @@ impl Program {
         if named("mb") {
             text += ".shared .align 8 .b64 mb[4];\n";
         }
+        if named("newmap") {
+            text += ".shared .align 128 .b8 newmap[128];\n";
+        }
+        if named("slot") {
+            text += ".global .align 128 .b8 slot[128];\n";
+        }
         if named("columns") {
             text += ".shared .align 4 .b32 columns;\n";
         }
