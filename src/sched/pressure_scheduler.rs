@@ -87,8 +87,8 @@ fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &
         }
     }
     for plan in plans.into_iter().filter(|plan| plan.old.needs > limit && plan.helps()) {
-        let gentle = lowest(function, plan.block, live, scratch, Aim { from: limit, ..plan.aim });
-        let peaks = scratch.peaks(function, plan.block, live, &gentle);
+        let (gentle, swept) = lowest(function, plan.block, live, scratch, Aim { from: limit, ..plan.aim });
+        let peaks = scratch.peaks_of(function, plan.block, live, &gentle, swept);
         let keeps = peaks.needs <= limit && peaks.is_within(&plan.old);
         let new = if keeps { gentle } else { plan.order };
         came[plan.block] = std::mem::replace(&mut function[plan.block], new);
@@ -119,8 +119,8 @@ fn place_predicates(
         let prefer = Prefer::Chains;
         let aim =
             Aim { from: limit, fences: true, rises: false, trees: false, quads: false, predicates: PREDICATES, prefer };
-        let order = lowest(function, block, live, scratch, aim);
-        let new = scratch.peaks(function, block, live, &order);
+        let (order, swept) = lowest(function, block, live, scratch, aim);
+        let new = scratch.peaks_of(function, block, live, &order, swept);
         if new.unplaced() < old.unplaced() && new.needs <= limit.max(old.needs) && new.is_within(&old) {
             function[block] = order;
             known[block] = Some(new);
@@ -201,9 +201,26 @@ impl Scratch {
 
     /// What an order of a block takes.
     pub fn peaks(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> Peaks {
-        let mut peaks = Sweep::start(function, block, live, &mut self.live, false).order(order);
+        let swept = self.sweep(function, block, live, order);
+        self.peaks_of(function, block, live, order, Some(swept))
+    }
+
+    /// The same where what lives at once may be known.
+    pub fn peaks_of(
+        &mut self,
+        function: &Function,
+        block: Block,
+        live: &Liveness,
+        order: &[InstId],
+        swept: Option<Peaks>,
+    ) -> Peaks {
+        let mut peaks = swept.unwrap_or_else(|| self.sweep(function, block, live, order));
         peaks.needs = peaks.general.max(self.fit.registers(function, block, live, order)) + peaks.unplaced();
         peaks
+    }
+
+    fn sweep(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> Peaks {
+        Sweep::start(function, block, live, &mut self.live, false).order(order)
     }
 }
 
@@ -218,10 +235,11 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
     let enough = enough.max(old.first);
     let (predicates, prefer) = (old.predicates, Prefer::Chains);
     let plain = Aim { from: i32::MIN, fences: false, rises: false, trees: false, quads: false, predicates, prefer };
-    let order = lowest(function, block, live, scratch, plain);
+    let (order, swept) = lowest(function, block, live, scratch, plain);
     // Whether trees can make another order than the last one without them.
     let mut asks = scratch.work.asked.trees;
-    let mut best = Plan { block, old, new: scratch.peaks(function, block, live, &order), aim: plain, order, all };
+    let new = scratch.peaks_of(function, block, live, &order, swept);
+    let mut best = Plan { block, old, new, aim: plain, order, all };
     let mut consider = |best: &mut Plan, aim: Aim| {
         if aim.trees && !asks {
             return;
@@ -232,8 +250,8 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
         if !aim.trees && aim.prefer == Prefer::Chains {
             asks = scratch.work.asked.trees;
         }
-        if let Some(order) = order {
-            let new = scratch.peaks(function, block, live, &order);
+        if let Some((order, swept)) = order {
+            let new = scratch.peaks_of(function, block, live, &order, swept);
             best.replace(Plan { block, old, new, aim, order, all });
         }
     };
@@ -263,8 +281,11 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
     best
 }
 
+/// An order, with what lives at once in it where each register counted for itself.
+type Swept = (Vec<InstId>, Option<Peaks>);
+
 /// The order of a block with this aim.
-pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
+pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Swept {
     lowest_below(function, block, live, scratch, aim, None).unwrap_or_default()
 }
 
@@ -276,7 +297,7 @@ fn lowest_below(
     scratch: &mut Scratch,
     aim: Aim,
     limit: Option<Limit>,
-) -> Option<Vec<InstId>> {
+) -> Option<Swept> {
     let insts = &function[block];
     let mut out = Vec::with_capacity(insts.len());
     let Scratch { live: registers, work, groups, regions, .. } = scratch;
@@ -313,7 +334,8 @@ fn lowest_below(
         end = start.saturating_sub(1);
     }
     out.reverse();
-    Some(out)
+    let swept = sweep.finish();
+    Some((out, Some(swept).filter(|_| !aim.quads)))
 }
 
 fn is_group_product(function: &Function, inst: InstId) -> bool {

@@ -118,10 +118,11 @@ impl Quickest<'_> {
         rooms: &Rooms,
     ) -> Option<(Vec<InstId>, i32)> {
         let (block, bound, mut best, mut found) = (slow.block, slow.estimate.bound(), slow.cycles, None);
-        let mut judge = |scratch: &mut Scratch, order: Vec<InstId>| {
+        let mut judge = |scratch: &mut Scratch, order: Vec<InstId>, swept: Option<Peaks>| {
             let cycles = slow.estimate.cycles(&order);
-            if cycles < best {
-                let new = scratch.peaks(function, block, self.live, &order);
+            // What lives at once tells of most orders that they take too much.
+            if cycles < best && swept.is_none_or(|swept| rooms.may_allow(swept.general, cycles, best)) {
+                let new = scratch.peaks_of(function, block, self.live, &order, swept);
                 let cycles = cycles + MOVED * i64::from((new.unplaced() - old.unplaced()).max(0));
                 if cycles < best && new.uniform <= old.uniform.max(UNIFORM) && rooms.allow(new.needs, cycles, best) {
                     (best, found) = (cycles, Some((order, new.needs)));
@@ -140,15 +141,15 @@ impl Quickest<'_> {
                 if made.iter().any(|(old, asked)| asked.is_same(old, &aim)) {
                     continue;
                 }
-                let order = lowest(function, block, self.live, scratch, aim);
+                let (order, swept) = lowest(function, block, self.live, scratch, aim);
                 made.push((aim, scratch.work.asked));
-                if judge(scratch, order) {
+                if judge(scratch, order, swept) {
                     return found;
                 }
             }
         }
         if !self.came[block].is_empty() {
-            judge(scratch, self.came[block].clone());
+            judge(scratch, self.came[block].clone(), None);
         }
         found
     }
@@ -164,6 +165,12 @@ impl Rooms {
         let tuning = function.attributes().tuning;
         let [worth, fewer] = [Tunable::Worth, Tunable::FewerBlocks].each(|tunable| i64::from(tuning.get(tunable)));
         Rooms { tight, wide, most, occupancy, worth, fewer }
+    }
+
+    /// Whether an order that needs at least so many registers may be better than the best one so
+    /// far: above `wide`, more registers never make it so.
+    fn may_allow(&self, least: i32, cycles: i64, best: i64) -> bool {
+        least <= self.wide || self.allow(least, cycles, best)
     }
 
     /// Whether an order that needs so many registers and takes so many cycles is better than the

@@ -151,8 +151,12 @@ impl<'a> Sweep<'a> {
     /// Goes through a whole block.
     pub fn order(mut self, insts: &[InstId]) -> Peaks {
         insts.iter().rev().for_each(|inst| self.pass(*inst));
-        self.most.first = self.now.general;
-        self.most
+        self.finish()
+    }
+
+    /// The peaks of a block whose beginning it is at.
+    pub fn finish(self) -> Peaks {
+        Peaks { first: self.now.general, ..self.most }
     }
 
     /// Whether what the orders that have been read so far take is less than the limit.
