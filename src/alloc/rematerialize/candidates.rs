@@ -6,9 +6,11 @@
 //! candidate. Each comes with these places.
 
 use super::several::Several;
-use super::{Places, Ranges, bases, first_points};
+use super::{Places, Ranges, bases, first_points, peak_of};
 use crate::analysis::def_use::{is_free, is_pure, reads_kept};
 use crate::analysis::regions::is_chosen_uniform;
+use crate::ori::cfg::Cfg;
+use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Prop};
@@ -83,7 +85,8 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    pub fn new(function: &Function, places: &Places, ranges: &mut Ranges) -> Candidates {
+    /// What may be repeated.
+    pub fn new(function: &Function, places: &Places) -> Candidates {
         let limit = function.regs().len();
         let mut candidates = Candidates {
             all: Vec::new(),
@@ -100,11 +103,25 @@ impl Candidates {
         };
         candidates.several = Several::of(function, places, &candidates.definition);
         candidates.repeatable(function, places);
-        candidates.readers(function, places, ranges);
-        candidates.all.retain(|c| !c.groups.is_empty());
-        candidates.of = table(limit);
-        for (i, candidate) in candidates.all.iter_mut().enumerate() {
-            candidate.regs.iter().for_each(|reg| candidates.of[*reg] = Some(i as u32));
+        candidates
+    }
+
+    /// Most general registers that live at once whatever is repeated.
+    pub fn peak_of_others(&self, function: &Function, cfg: &Cfg, live: &Liveness) -> u32 {
+        let stays = |reg: VReg| {
+            let data = &function[reg];
+            data.file == File::R && data.phys.is_none() && self.of[reg].is_none()
+        };
+        peak_of(function, &cfg.rpo, live, stays, |_| 0)
+    }
+
+    /// Notes where it is read, and leaves out what is not.
+    pub fn read(&mut self, function: &Function, places: &Places, ranges: &mut Ranges) {
+        self.readers(function, places, ranges);
+        self.all.retain(|c| !c.groups.is_empty());
+        self.of = table(function.regs().len());
+        for (i, candidate) in self.all.iter_mut().enumerate() {
+            candidate.regs.iter().for_each(|reg| self.of[*reg] = Some(i as u32));
             let mut length = 0;
             for reg in candidate.regs.iter() {
                 for (first, last) in ranges.of[*reg].iter() {
@@ -112,9 +129,8 @@ impl Candidates {
                 }
             }
             let cost: f64 = candidate.groups.iter().map(|g| places.frequency(g.place)).sum();
-            candidate.density = cost * f64::from(candidates.costs[candidate.inst]) / f64::from(length.max(1));
+            candidate.density = cost * f64::from(self.costs[candidate.inst]) / f64::from(length.max(1));
         }
-        candidates
     }
 
     /// Nothing is chosen any more.
