@@ -81,10 +81,19 @@ pub fn analyse(
             lanes.part_behind(*block);
         }
     }
+    // How many changes there were, and how many when a block was last looked at: it has to be looked
+    // at again if there were more since, its own among them.
+    let mut changes = 1;
+    let mut known: SecondaryMap<Block, u32> = table(function.block_limit());
     loop {
         let mut changed = false;
         for block in &cfg.rpo {
-            changed |= lanes.results(*block);
+            if std::mem::replace(&mut known[*block], changes) == changes {
+                continue;
+            }
+            if lanes.results(*block) {
+                (changed, changes) = (true, changes + 1);
+            }
             if seen_branches.contains(*block) || !branch_varies(function, cfg, *block, &lanes.regs) {
                 continue;
             }
@@ -96,7 +105,7 @@ pub fn analyse(
                 Some(_) if lanes.end_interleaved(*block) => continue,
                 Some(meet) => lanes.part_until(*block, meet),
             }
-            changed = true;
+            (changed, changes) = (true, changes + 1);
         }
         if !changed {
             let numbered = lanes.numbered();

@@ -6,7 +6,7 @@
 //! `%tid.x >> 5` and `%tid.x & 96` are the same in all of them. Only words that are made of thread
 //! numbers and constants are followed.
 
-use crate::analysis::bit_flow::of;
+use crate::analysis::bit_flow::{carries_up, of};
 use crate::ori::cfg::Cfg;
 use crate::ori::{Function, InstId, Kind, VReg, table, table_of};
 use crate::tables::encoding::special_row_bits;
@@ -62,6 +62,10 @@ fn result(function: &Function, bits: &RowBits, inst: InstId) -> Option<u32> {
             0 => {}
             some => sources.push((data.op.info().roles[at].role, some)),
         }
+    }
+    if carries_up(function, inst) {
+        let all = sources.iter().fold(0, |all, (_, bits)| all | bits);
+        return Some(u32::MAX.checked_shl(all.trailing_zeros()).unwrap_or(0));
     }
     let differ = |some: u32| {
         let depend = |(role, bits): &(Role, u32)| of(function, inst, *role, some) & bits != 0;

@@ -8,8 +8,9 @@
 //! [`MOVED`] cycles. Measured on an H200: selective_scan took 41 % less time with four registers
 //! more, lion_i64 14 % less with 25 more.
 
+use super::block_order::lowest;
 use super::estimate::Estimate;
-use super::pressure_scheduler::{Scratch, lowest};
+use super::pressure_scheduler::Scratch;
 use super::ready::Prefer;
 use super::region::{ANY, Aim, Asked, PREDICATES, UNIFORM};
 use super::sweep::Peaks;
@@ -96,8 +97,9 @@ impl Quickest<'_> {
                 continue;
             }
             let live = &self.live.live[*block];
-            let estimate = Estimate::new(function, insts, &mut scratch.groups, |reg| live.binary_search(&reg).is_ok());
-            let cycles = estimate.cycles(insts);
+            let tables = (&mut scratch.groups, &mut scratch.positions);
+            let estimate = Estimate::new(function, insts, tables, |reg| live.binary_search(&reg).is_ok());
+            let cycles = estimate.cycles(insts, &scratch.positions);
             let time = cycles.saturating_mul(TURNS.saturating_pow(self.loops.depth(*block).min(DEEPEST)));
             longest = longest.max(time);
             if cycles > estimate.bound() {
@@ -119,7 +121,7 @@ impl Quickest<'_> {
     ) -> Option<(Vec<InstId>, i32)> {
         let (block, bound, mut best, mut found) = (slow.block, slow.estimate.bound(), slow.cycles, None);
         let mut judge = |scratch: &mut Scratch, order: Vec<InstId>, swept: Option<Peaks>| {
-            let cycles = slow.estimate.cycles(&order);
+            let cycles = slow.estimate.cycles(&order, &scratch.positions);
             // What lives at once tells of most orders that they take too much.
             if cycles < best && swept.is_none_or(|swept| rooms.may_allow(swept.general, cycles, best)) {
                 let new = scratch.peaks_of(function, block, self.live, &order, swept);

@@ -52,7 +52,9 @@ impl Peaks {
         if self.needs > all { (all + 1, self.over) } else { (self.needs, 0) }
     }
 
-    fn count(&mut self, file: File, by: i32) {
+    /// Adds to the number of a file.
+    #[inline]
+    pub fn count(&mut self, file: File, by: i32) {
         match file {
             File::R => self.general += by,
             File::UR => self.uniform += by,
@@ -163,6 +165,11 @@ impl<'a> Sweep<'a> {
     pub fn is_below(&self, limit: &Limit) -> bool {
         let most = &self.most;
         Peaks { needs: most.general + most.unplaced(), ..*most }.cost(limit.all) < limit.cost
+    }
+
+    /// Whether quads count as a whole.
+    pub fn counts_quads(&self) -> bool {
+        self.quads
     }
 
     /// Whether a register lives.

@@ -8,6 +8,7 @@
 use super::several::Several;
 use super::{Places, Ranges, bases, first_points, peak_of};
 use crate::analysis::def_use::{is_free, is_pure, reads_kept};
+use crate::analysis::divergence::Varying;
 use crate::analysis::regions::is_chosen_uniform;
 use crate::ori::cfg::Cfg;
 use crate::ori::liveness::Liveness;
@@ -115,9 +116,10 @@ impl Candidates {
         peak_of(function, &cfg.rpo, live, stays, |_| 0)
     }
 
-    /// Notes where it is read, and leaves out what is not.
-    pub fn read(&mut self, function: &Function, places: &Places, ranges: &mut Ranges) {
-        self.readers(function, places, ranges);
+    /// Notes where it is read, and leaves out what is not. `lanes` tell where copies may read uniform
+    /// registers.
+    pub fn read(&mut self, function: &Function, places: &Places, lanes: Option<&Varying>, ranges: &mut Ranges) {
+        self.readers(function, places, lanes, ranges);
         self.all.retain(|c| !c.groups.is_empty());
         self.of = table(function.regs().len());
         for (i, candidate) in self.all.iter_mut().enumerate() {
@@ -228,7 +230,7 @@ impl Candidates {
             }
             Definition::One(maker, home) if anchored(reg, maker, home) => anchors.push(reg),
             Definition::One(maker, home)
-                if places.uniform.is_some() && self.scanned[maker] && is_chosen_uniform(function, reg) =>
+                if places.uniform && self.scanned[maker] && is_chosen_uniform(function, reg) =>
             {
                 fits &= places.dominators.dominates(home, block);
                 uniform = true;
@@ -276,7 +278,7 @@ impl Candidates {
 
     /// Where the candidates are read. Those whose anchors do not live there are none, unless enough
     /// of them have the same anchor: it lives there then.
-    fn readers(&mut self, function: &Function, places: &Places, ranges: &mut Ranges) {
+    fn readers(&mut self, function: &Function, places: &Places, lanes: Option<&Varying>, ranges: &mut Ranges) {
         let (_, first) = first_points(function);
         let mut kept: Vec<bool> = vec![true; self.all.len()];
         let mut lacking: Vec<Anchors> = self.all.iter().map(|_| Anchors::new()).collect();
@@ -297,8 +299,7 @@ impl Candidates {
                         kept[i as usize] &= anchors.is_empty() || known();
                         if self.uniform[candidate.inst] {
                             let place = places.place(*block, candidate.home).unwrap_or(*block);
-                            kept[i as usize] &=
-                                known() && places.uniform.is_some_and(|lanes| !lanes.divergent.contains(place));
+                            kept[i as usize] &= known() && lanes.is_some_and(|lanes| !lanes.divergent.contains(place));
                         }
                         let lacking = &mut lacking[i as usize];
                         for anchor in anchors.iter().filter(|reg| !lives(reg, point)) {

@@ -25,7 +25,6 @@ mod undefined;
 use super::EXTRA_REGISTERS;
 use super::ranges::{Gone, Ranges};
 use crate::analysis::PassCx;
-use crate::analysis::divergence::Varying;
 use crate::analysis::loops::Loops;
 use crate::analysis::occupancy::{Occupancy, has_large_blocks};
 use crate::arrays::Each;
@@ -130,23 +129,23 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
     let exchanged = whole && has_large_blocks(cx.function);
     let [_, in_loops] = kept(cx.function);
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
-    let lanes = (exchanged && peak(cx.function, &live, File::UR) <= UNIFORM).then(|| cx.divergence());
-    let function = &mut *cx.function;
-    let uniform = lanes.as_deref();
+    let uniform = exchanged && peak(cx.function, &live, File::UR) <= UNIFORM;
     let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored, exchanged, uniform };
-    let mut candidates = Candidates::new(function, &places);
+    let mut candidates = Candidates::new(cx.function, &places);
     let most = known.most;
     let saves = |least: u32| exchanged && most.is_some_and(|most| least + LESS <= most);
     if whole {
-        let least = candidates.peak_of_others(function, &cfg, &live);
+        let least = candidates.peak_of_others(cx.function, &cfg, &live);
         if least > limit && !saves(least) {
             return false;
         }
     }
+    let lanes = uniform.then(|| cx.divergence());
+    let function = &mut *cx.function;
     let from = || Ranges::from(function, &cfg, &Gone::default(), &live);
     let (mut ranges, sweep) =
         known.ranges.take().map_or_else(|| (from(), None), |(ranges, sweep)| (ranges, Some(sweep)));
-    candidates.read(function, &places, &mut ranges);
+    candidates.read(function, &places, lanes.as_deref(), &mut ranges);
     if candidates.all.is_empty() {
         return false;
     }
@@ -233,7 +232,7 @@ pub struct Places<'a> {
     exchanged: bool,
     /// Also what reads uniform registers, where no lanes are apart: elsewhere others may be in code
     /// in which they do not live.
-    uniform: Option<&'a Varying>,
+    uniform: bool,
 }
 
 impl Places<'_> {
