@@ -167,11 +167,14 @@ impl Classes {
     /// A fixed register that cannot have its number.
     pub fn new(function: &Function, ranges: &mut Ranges, barred: Barred, same: Same) -> Result<Classes, String> {
         let count = function.regs().keys().filter(|reg| !ranges.of[*reg].is_empty()).count();
+        let lists = function.regs().iter().filter(|(_, data)| data.phys.is_none());
+        let starts = lists.flat_map(|(reg, data)| ranges.of[reg].iter().map(|range| (data.file, range.0)));
+        let occupied = Occupied::new(ranges.end, starts);
         let mut classes = Classes {
             place: table_of(function.regs().len(), (NOWHERE, 0)),
             classes: Vec::with_capacity(count),
             end: ranges.end,
-            occupied: Occupied::new(ranges.end),
+            occupied,
             barred,
             clobbers: calls(&std::mem::take(&mut ranges.clobbers), &std::mem::take(&mut ranges.beside)),
             same,

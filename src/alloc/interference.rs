@@ -3,6 +3,8 @@
 //!
 //! A query returns the registers that are taken anywhere in a range, in time logarithmic in the
 //! number of points. No register is taken twice at one point, so a range can be released again.
+//! Two ranges have a point in common only if one of them has the start of the other, so the tree
+//! has those points alone at which ranges start.
 
 use super::ranges::Range;
 use crate::ori::File;
@@ -128,9 +130,21 @@ pub struct Occupied {
 }
 
 impl Occupied {
-    /// For points below `end`.
-    pub fn new(end: u32) -> Occupied {
-        Occupied { general: Tree::new(end), others: Tree::new(end) }
+    /// For ranges below `end` that start at these points, or are made of some that do.
+    pub fn new(end: u32, starts: impl Iterator<Item = (File, u32)>) -> Occupied {
+        let mut before = [vec![0; end as usize + 1], vec![0; end as usize + 1]];
+        for (file, start) in starts {
+            before[usize::from(file != File::R)][start as usize + 1] = 1;
+        }
+        for before in &mut before {
+            let mut count = 0;
+            for point in before {
+                count += *point;
+                *point = count;
+            }
+        }
+        let [general, others] = before;
+        Occupied { general: Tree::new(general), others: Tree::new(others) }
     }
 
     /// Nothing is taken of general registers, if they are among these files, and nothing of the
@@ -196,21 +210,29 @@ struct Node<const W: usize> {
 /// The registers taken at each point, and at runs of points: a node of each level stands for
 /// [`WIDTH`] of the level below.
 struct Tree<const W: usize> {
+    /// How many of the points that are in the tree stand before each.
+    before: Vec<u32>,
     points: Vec<[u64; W]>,
     /// The levels above the points, the lowest one first.
     levels: Vec<Vec<Node<W>>>,
 }
 
 impl<const W: usize> Tree<W> {
-    fn new(end: u32) -> Tree<W> {
-        let mut count = (end as usize).max(1).next_multiple_of(WIDTH);
+    fn new(before: Vec<u32>) -> Tree<W> {
+        let mut count = before.last().map_or(1, |count| *count as usize).max(1).next_multiple_of(WIDTH);
         let points = vec![[0; W]; count];
         let mut levels = Vec::new();
         while count > WIDTH {
             count = (count >> SHIFT).next_multiple_of(WIDTH);
             levels.push(vec![Node { whole: [0; W], some: [0; W] }; count]);
         }
-        Tree { points, levels }
+        Tree { before, points, levels }
+    }
+
+    /// The points of a range that are in the tree, from the first one to behind the last one.
+    #[inline]
+    fn within(&self, range: Range) -> (usize, usize) {
+        (self.before[range.0 as usize] as usize, self.before[range.1 as usize] as usize)
     }
 
     fn clear(&mut self) {
@@ -220,8 +242,9 @@ impl<const W: usize> Tree<W> {
 
     fn take(&mut self, bit: usize, range: Range) {
         let (word, bit) = (bit / 64, 1u64 << (bit % 64));
-        let (mut left, mut right) = (range.0 as usize, range.1 as usize - 1);
-        let Runs { first, last, mut above } = Runs::of((left, right + 1), self.levels.is_empty());
+        let within = self.within(range);
+        let (mut left, mut right) = (within.0, within.1 - 1);
+        let Runs { first, last, mut above } = Runs::of(within, self.levels.is_empty());
         self.points[first].iter_mut().for_each(|point| point[word] |= bit);
         self.points[last].iter_mut().for_each(|point| point[word] |= bit);
         let top = self.levels.len();
@@ -247,7 +270,8 @@ impl<const W: usize> Tree<W> {
 
     fn give_back(&mut self, bit: usize, range: Range) {
         let (word, bit) = (bit / 64, 1u64 << (bit % 64));
-        let Runs { first, last, mut above } = Runs::of((range.0 as usize, range.1 as usize), self.levels.is_empty());
+        let within = self.within(range);
+        let Runs { first, last, mut above } = Runs::of(within, self.levels.is_empty());
         self.points[first].iter_mut().for_each(|point| point[word] &= !bit);
         self.points[last].iter_mut().for_each(|point| point[word] &= !bit);
         let top = self.levels.len();
@@ -262,7 +286,7 @@ impl<const W: usize> Tree<W> {
             }
             above = runs.above;
         }
-        let (left, right) = (range.0 as usize, range.1 as usize - 1);
+        let (left, right) = (within.0, within.1 - 1);
         self.leave(left, word, bit);
         if left >> SHIFT != right >> SHIFT {
             self.leave(right, word, bit);
@@ -300,8 +324,9 @@ impl<const W: usize> Tree<W> {
                 all[word] |= words[word];
             }
         };
-        let (mut left, mut right) = (range.0 as usize, range.1 as usize - 1);
-        let Runs { first, last, mut above } = Runs::of((left, right + 1), self.levels.is_empty());
+        let within = self.within(range);
+        let (mut left, mut right) = (within.0, within.1 - 1);
+        let Runs { first, last, mut above } = Runs::of(within, self.levels.is_empty());
         self.points[first].iter().for_each(&mut add);
         self.points[last].iter().for_each(&mut add);
         for (number, level) in self.levels.iter().enumerate() {
@@ -352,7 +377,7 @@ mod tests {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) % n
         };
-        let mut tree = Occupied::new(end);
+        let mut tree = Occupied::new(end, (0..end).map(|point| (File::R, point)));
         let mut table = vec![Mask::default(); end as usize];
         let mut taken: Vec<(i32, Range)> = Vec::new();
         for _ in 0..2000 {

@@ -16,8 +16,7 @@ pub fn of(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
     // Modifiers work on whole words; of those of halves each half has its own.
     match data.op {
         op if op.has(Prop::HalfPair) => return halves(function, inst, role, result),
-        // Carries go up, those of a negation too.
-        Op::IADD3 | Op::IMAD if data.mods.get(Mod::X) != value::x::X => return below(result),
+        _ if carries_up(function, inst) => return below(result),
         _ if operand != operand.plain() => return whole(),
         _ => {}
     }
@@ -35,6 +34,14 @@ pub fn of(function: &Function, inst: InstId, role: Role, result: u32) -> u32 {
         }
         _ => whole(),
     }
+}
+
+/// Whether each bit of the result depends on all bits of all sources up to it: carries go up, those
+/// of a negation too.
+pub fn carries_up(function: &Function, inst: InstId) -> bool {
+    let data = &function[inst];
+    let carries = matches!(data.op, Op::IADD3 | Op::IMAD) && !data.op.has(Prop::HalfPair);
+    carries && data.mods.get(Mod::X) != value::x::X
 }
 
 /// All bits up to the highest one that is set.

@@ -26,10 +26,10 @@
 
 use super::def_use::{is_free, is_pure, reads_kept};
 use super::regions::{Lives, Region};
-use super::row_bits;
+use super::row_bits::RowBits;
 use crate::ori::cfg::{BlockSet, Cfg};
 use crate::ori::liveness::RegSet;
-use crate::ori::{Block, Convention, Function, InstId, Kind, VReg, table};
+use crate::ori::{Block, Convention, Function, InstId, Kind, table};
 use crate::tables::encoding::special_is_uniform;
 use crate::tables::registers::Callee;
 use crate::tables::{Mod, Op, Prop, Role, value};
@@ -61,8 +61,13 @@ pub struct Varying {
 
 /// Computes both; `meet` returns the reconvergence point of a block's branch, or `None` if there is
 /// none.
-pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Block>) -> Varying {
-    let mut lanes = Lanes::new(function, cfg);
+pub fn analyse(
+    function: &Function,
+    cfg: &Cfg,
+    row_bits: Option<&RowBits>,
+    meet: impl Fn(Block) -> Option<Block>,
+) -> Varying {
+    let mut lanes = Lanes::new(function, cfg, row_bits);
     let mut seen_branches = BlockSet::new(function.block_limit());
     for block in &cfg.rpo {
         if comes_apart(function, *block) {
@@ -76,10 +81,19 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
             lanes.part_behind(*block);
         }
     }
+    // How many changes there were, and how many when a block was last looked at: it has to be looked
+    // at again if there were more since, its own among them.
+    let mut changes = 1;
+    let mut known: SecondaryMap<Block, u32> = table(function.block_limit());
     loop {
         let mut changed = false;
         for block in &cfg.rpo {
-            changed |= lanes.results(*block);
+            if std::mem::replace(&mut known[*block], changes) == changes {
+                continue;
+            }
+            if lanes.results(*block) {
+                (changed, changes) = (true, changes + 1);
+            }
             if seen_branches.contains(*block) || !branch_varies(function, cfg, *block, &lanes.regs) {
                 continue;
             }
@@ -91,7 +105,7 @@ pub fn analyse(function: &Function, cfg: &Cfg, meet: impl Fn(Block) -> Option<Bl
                 Some(_) if lanes.end_interleaved(*block) => continue,
                 Some(meet) => lanes.part_until(*block, meet),
             }
-            changed = true;
+            (changed, changes) = (true, changes + 1);
         }
         if !changed {
             let numbered = lanes.numbered();
@@ -121,7 +135,7 @@ struct Lanes<'a> {
     /// first visit.
     open: SecondaryMap<Block, Option<Vec<Open>>>,
     /// Bits that may differ by the numbers of threads.
-    row_bits: Option<SecondaryMap<VReg, u32>>,
+    row_bits: Option<&'a RowBits>,
     /// Registers with several definitions out of SSA form, once it is asked.
     several: Option<RegSet>,
 }
@@ -135,14 +149,13 @@ struct Open {
 }
 
 impl<'a> Lanes<'a> {
-    fn new(function: &'a Function, cfg: &'a Cfg) -> Lanes<'a> {
+    fn new(function: &'a Function, cfg: &'a Cfg, row_bits: Option<&'a RowBits>) -> Lanes<'a> {
         let mut ends = SecondaryMap::new();
         for block in &cfg.rpo {
             ends[*block] = function[*block].iter().rev().find_map(|inst| becomes_apart(function, *inst));
         }
         let limit = function.block_limit();
         let (regs, open) = (RegSet::new(function.regs().len()), table(limit));
-        let row_bits = row_bits::analyse(function, cfg);
         Lanes {
             function,
             cfg,
@@ -291,8 +304,8 @@ impl<'a> Lanes<'a> {
         if data.op == Op::PHI && self.cfg.preds[block].iter().any(apart) {
             return true;
         }
-        let alike = |bits: &SecondaryMap<VReg, u32>| function.arg(inst, Role::D).as_reg().is_some_and(|d| bits[d] == 0);
-        if self.row_bits.as_ref().is_some_and(alike) {
+        let alike = |bits: &RowBits| function.arg(inst, Role::D).as_reg().is_some_and(|d| bits[d] == 0);
+        if self.row_bits.is_some_and(alike) {
             return false;
         }
         match results(function, inst) {
@@ -309,22 +322,38 @@ impl<'a> Lanes<'a> {
     /// The registers that do not vary although a source does, and what is computed from them.
     fn numbered(&self) -> RegSet {
         let (function, mut numbered) = (self.function, RegSet::new(self.function.regs().len()));
-        let Some(bits) = &self.row_bits else { return numbered };
-        let mut again = true;
+        let Some(bits) = self.row_bits else { return numbered };
+        // What may still turn out to be computed from them, round a loop.
+        let (mut open, mut again): (Vec<InstId>, bool) = (Vec::new(), false);
+        for inst in self.cfg.rpo.iter().flat_map(|block| &function[*block]) {
+            let mut alike = false;
+            function.for_each_def(*inst, |reg| alike |= !self.regs.contains(reg));
+            if !alike {
+                continue;
+            }
+            let results = results(function, *inst);
+            let (mut varies, mut from) = (results == Results::Different, false);
+            function.for_each_use(*inst, |reg| {
+                varies |= self.regs.contains(reg);
+                from |= results == Results::AsSources && numbered.contains(reg);
+            });
+            function.for_each_def(*inst, |reg| {
+                if (bits[reg] == 0 && varies || from) && !self.regs.contains(reg) {
+                    again |= numbered.insert(reg);
+                }
+            });
+            open.extend((results == Results::AsSources && !from).then_some(*inst));
+        }
         while again {
             again = false;
-            for inst in self.cfg.rpo.iter().flat_map(|block| &function[*block]) {
-                let results = results(function, *inst);
-                let (mut varies, mut from) = (results == Results::Different, false);
-                function.for_each_use(*inst, |reg| {
-                    varies |= self.regs.contains(reg);
-                    from |= numbered.contains(reg);
-                });
-                function.for_each_def(*inst, |reg| {
-                    let so = bits[reg] == 0 && varies || from && results == Results::AsSources;
-                    again |= so && !self.regs.contains(reg) && numbered.insert(reg);
-                });
-            }
+            open.retain(|inst| {
+                let mut from = false;
+                function.for_each_use(*inst, |reg| from |= numbered.contains(reg));
+                if from {
+                    function.for_each_def(*inst, |reg| again |= !self.regs.contains(reg) && numbered.insert(reg));
+                }
+                !from
+            });
         }
         numbered
     }

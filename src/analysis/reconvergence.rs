@@ -21,6 +21,7 @@
 //! get no region either.
 
 use super::divergence::{Varying, analyse, branch_varies};
+use super::row_bits;
 use super::spin_loops::{waiting_blocks, waits};
 use crate::ori::cfg::{BlockSet, Cfg, Cycles, Dominators, cycles_among, reach};
 use crate::ori::hash::QuickMap;
@@ -111,10 +112,11 @@ pub fn plan(function: &Function, cfg: &Cfg, dom: &Dominators) -> Plan {
             region.iter().chain([&block]).any(|b| meetings.contains(*b) && planner.rank(*b) > planner.rank(block))
         });
     }
+    let row_bits = row_bits::analyse(function, cfg);
     let mut known = Known::default();
     let mut round = 0;
     loop {
-        let varying = analyse(function, cfg, |b| planner.meeting(b));
+        let varying = analyse(function, cfg, row_bits.as_ref(), |b| planner.meeting(b));
         let at_most = if round < ONE_BY_ONE { 1 } else { usize::MAX };
         match planner.groups(&varying, at_most, &mut known) {
             Ok(groups) => return Plan { groups, varying: Rc::new(varying), spinning: planner.spinning },

@@ -6,19 +6,22 @@
 //! `%tid.x >> 5` and `%tid.x & 96` are the same in all of them. Only words that are made of thread
 //! numbers and constants are followed.
 
-use crate::analysis::bit_flow::of;
+use crate::analysis::bit_flow::{carries_up, of};
 use crate::ori::cfg::Cfg;
-use crate::ori::{Function, InstId, Kind, VReg, table};
+use crate::ori::{Function, InstId, Kind, VReg, table, table_of};
 use crate::tables::encoding::special_row_bits;
 use crate::tables::ori::Direction;
 use crate::tables::{Op, Prop, Role};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 
+/// Of each register the bits that may differ.
+pub type RowBits = SecondaryMap<VReg, u32>;
+
 /// Of each register the bits that may differ; `None` where warps need not be in one row.
-pub fn analyse(function: &Function, cfg: &Cfg) -> Option<SecondaryMap<VReg, u32>> {
+pub fn analyse(function: &Function, cfg: &Cfg) -> Option<RowBits> {
     function.attributes().rows.then(|| {
-        let mut bits: SecondaryMap<VReg, u32> = SecondaryMap::with_default(u32::MAX);
+        let mut bits: RowBits = table_of(function.regs().len(), u32::MAX);
         // Of a register with several definitions nothing is known, also where it is read before
         // the later ones.
         let mut definitions: SecondaryMap<VReg, u32> = table(function.regs().len());
@@ -35,7 +38,7 @@ pub fn analyse(function: &Function, cfg: &Cfg) -> Option<SecondaryMap<VReg, u32>
 }
 
 /// The bits of its one result; `None` where nothing is known of them.
-fn result(function: &Function, bits: &SecondaryMap<VReg, u32>, inst: InstId) -> Option<u32> {
+fn result(function: &Function, bits: &RowBits, inst: InstId) -> Option<u32> {
     let data = &function[inst];
     let followed = data.guard.is_null() && (data.op.has(Prop::Pure) || data.op == Op::COPY);
     if let Kind::Special(number) = function.arg(inst, Role::S).kind() {
@@ -47,15 +50,23 @@ fn result(function: &Function, bits: &SecondaryMap<VReg, u32>, inst: InstId) -> 
         if function.direction(inst, at) != Direction::Use {
             continue;
         }
-        match operand.as_reg() {
-            Some(reg) => sources.push((data.op.info().roles[at].role, bits[reg])),
-            None => function.for_each_reg(*operand, |_| sources.push((Role::D, u32::MAX))),
+        let Some(reg) = operand.as_reg() else {
+            // Of what is in vectors nothing is known.
+            if operand.as_vector().is_some_and(|vector| !function.vector_regs(vector).is_empty()) {
+                return None;
+            }
+            continue;
+        };
+        match bits[reg] {
+            u32::MAX => return None,
+            0 => {}
+            some => sources.push((data.op.info().roles[at].role, some)),
         }
     }
-    if sources.iter().any(|(_, bits)| *bits == u32::MAX) {
-        return None;
+    if carries_up(function, inst) {
+        let all = sources.iter().fold(0, |all, (_, bits)| all | bits);
+        return Some(u32::MAX.checked_shl(all.trailing_zeros()).unwrap_or(0));
     }
-    sources.retain(|(_, bits)| *bits != 0);
     let differ = |some: u32| {
         let depend = |(role, bits): &(Role, u32)| of(function, inst, *role, some) & bits != 0;
         sources.iter().any(depend)

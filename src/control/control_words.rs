@@ -617,9 +617,6 @@ fn record(latency: &Latency, state: &mut State, item: &Item, number: u32) {
         );
     }
     for access in item.effects.writes.iter().filter(|access| !ordered(access)) {
-        if !item.effects.guarded {
-            state.replaced(access.reg);
-        }
         let announced = access.class.info().announced;
         let boards = match (announced, item.announces_by_read) {
             (false, _) => 0,
@@ -627,7 +624,11 @@ fn record(latency: &Latency, state: &mut State, item: &Item, number: u32) {
             (true, true) => read,
         };
         let entry = Entry::new(true, access.class, announced, boards, number);
-        state.add(access.reg, entry);
+        if item.effects.guarded {
+            state.add(access.reg, entry);
+        } else {
+            state.replace(access.reg, entry);
+        }
     }
 }
 

@@ -148,9 +148,16 @@ impl State {
         }
     }
 
-    /// Removes all entries of a register, which a write supersedes.
-    pub fn replaced(&mut self, reg: Reg) {
-        self.list.drain(self.places(reg));
+    /// Adds an entry of a write that is issued now and supersedes all entries of its register.
+    pub fn replace(&mut self, reg: Reg, entry: Entry) {
+        let (entry, places) = (Entry { reg, issued: self.clock, ..entry }, self.places(reg));
+        if places.is_empty() {
+            return self.list.insert(places.start, entry);
+        }
+        self.list[places.start] = entry;
+        if places.len() > 1 {
+            self.list.drain(places.start + 1..places.end);
+        }
     }
 
     /// Removes the entries that one of these scoreboards covers.

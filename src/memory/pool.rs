@@ -31,8 +31,14 @@ const STEP: usize = 1 << 18;
 /// they must have grown before the next time.
 const MUCH: usize = 32 << 20;
 
+/// Bytes of what the system gives, up to which its pages get their memory at once.
+const AT_ONCE: usize = 4 << 20;
+
 /// Bytes in use of what is too large for the pools.
 static LARGE: AtomicUsize = AtomicUsize::new(0);
+/// The end of the last block of these that lies behind all before it: what is below is mostly in
+/// use for the second time, and has its pages.
+static FILLED: AtomicUsize = AtomicUsize::new(0);
 
 /// The start of a chunk.
 #[repr(C)]
@@ -113,6 +119,17 @@ fn tell(from: *mut u8, bytes: usize, what: Pages) {
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn tell(_: *mut u8, _: usize, _: Pages) {}
+
+/// Gives the pages of a block their memory, as far as it lies behind all before it.
+fn fill(block: *mut u8, bytes: usize) -> *mut u8 {
+    let (filled, end) = (FILLED.load(Relaxed), block.addr().saturating_add(bytes));
+    if bytes <= AT_ONCE && end > filled && !block.is_null() {
+        let behind = filled.saturating_sub(block.addr());
+        tell(block.wrapping_add(behind), bytes - behind, Pages::Populate);
+        FILLED.store(end, Relaxed);
+    }
+    block
+}
 
 /// The number of the smallest size that holds this many bytes, from 1 to [`LARGEST`].
 #[inline]
@@ -346,7 +363,7 @@ pub unsafe fn alloc(layout: Layout) -> *mut u8 {
         None => {
             count_large(layout.size(), 0);
             // SAFETY: the caller's guarantees are those that the system allocator requires.
-            unsafe { System.alloc(layout) }
+            fill(unsafe { System.alloc(layout) }, layout.size())
         }
     }
 }
@@ -360,7 +377,7 @@ pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
     let Some(class) = class(layout) else {
         count_large(layout.size(), 0);
         // SAFETY: the caller's guarantees are those that the system allocator requires.
-        return unsafe { System.alloc_zeroed(layout) };
+        return fill(unsafe { System.alloc_zeroed(layout) }, layout.size());
     };
     let block = take(class);
     if !block.is_null() {
@@ -399,7 +416,7 @@ pub unsafe fn realloc(place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
     if old.is_none() && new.is_none() {
         count_large(size, layout.size());
         // SAFETY: both layouts are the system's.
-        return unsafe { System.realloc(place, layout, size) };
+        return fill(unsafe { System.realloc(place, layout, size) }, size);
     }
     if old == new {
         return place;

@@ -25,12 +25,15 @@ pub fn run(cx: &mut PassCx) {
     let mut definitions = Definitions::new(function);
     let mut needed = RegSet::new(function.regs().len());
     let mut stays: SecondaryMap<InstId, bool> = table(function.insts().len());
-    let mut work: Vec<InstId> = Vec::new();
+    let (mut work, mut droppable): (Vec<InstId>, Vec<InstId>) = (Vec::new(), Vec::new());
     for inst in cfg.rpo.iter().flat_map(|b| &function[*b]) {
         let defines_root = definitions.add(function, *inst);
         if defines_root || is_rooted(function, *inst) {
             stays[*inst] = true;
             work.push(*inst);
+        }
+        if function[*inst].op.has(Prop::Droppable) {
+            droppable.push(*inst);
         }
     }
     while let Some(inst) = work.pop() {
@@ -50,10 +53,9 @@ pub fn run(cx: &mut PassCx) {
         let before = insts.len();
         insts.retain(|inst| stays[*inst]);
         unchanged &= insts.len() == before;
-        for at in 0..function[*block].len() {
-            let inst = function[*block][at];
-            unchanged &= !leave_out(function, inst, &needed);
-        }
+    }
+    for inst in droppable.into_iter().filter(|inst| stays[*inst]) {
+        unchanged &= !leave_out(function, inst, &needed);
     }
     (cx.unchanged, cx.sweeps) = (unchanged, true);
 }
@@ -78,8 +80,8 @@ impl Definitions {
         function.for_each_def(inst, |reg| {
             self.entries.push((inst, self.last[reg]));
             self.last[reg] = Some(self.entries.len() as u32 - 1);
-            let fixed = function[reg].phys.is_some() && !function[inst].op.has(Prop::Droppable);
-            reserved |= fixed || watched.is_some_and(|w| w.parts[reg].is_some());
+            reserved |= function[reg].phys.is_some() && !function[inst].op.has(Prop::Droppable);
+            reserved |= watched.is_some_and(|w| w.parts[reg].is_some());
         });
         reserved
     }
@@ -106,7 +108,7 @@ fn is_rooted(function: &Function, inst: InstId) -> bool {
 /// Leaves out results of a droppable instruction that nobody needs; whether there are any.
 fn leave_out(function: &mut Function, inst: InstId, needed: &RegSet) -> bool {
     let data = &function[inst];
-    if !data.op.has(Prop::Droppable) || !function.olds(inst).is_empty() || function.watched().is_some() {
+    if !function.olds(inst).is_empty() || function.watched().is_some() {
         return false;
     }
     let unread = |role: &&RoleInfo| {

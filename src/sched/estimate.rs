@@ -6,10 +6,10 @@
 
 use super::dependences::{Before, Dependences};
 use super::touches::Groups;
-use crate::ori::hash::QuickMap;
 use crate::ori::{Function, InstId, VReg};
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use crate::tables::throughput::{Pipe, Throughput};
+use cranelift_entity::SecondaryMap;
 
 /// Times in cycles, counted from the end of the region.
 pub struct Times {
@@ -88,21 +88,28 @@ impl Times {
 pub struct Estimate {
     graph: Dependences,
     times: Times,
-    place: QuickMap<InstId, u32>,
 }
+
+/// The position of each instruction among those of its estimate.
+pub type Positions = SecondaryMap<InstId, u32>;
 
 impl Estimate {
     /// For instructions in an order that is right, with what lives at their end.
-    pub fn new(function: &Function, insts: &[InstId], groups: &mut Groups, live: impl Fn(VReg) -> bool) -> Estimate {
+    pub fn new(
+        function: &Function,
+        insts: &[InstId],
+        (groups, positions): (&mut Groups, &mut Positions),
+        live: impl Fn(VReg) -> bool,
+    ) -> Estimate {
         let graph = Dependences::new(function, insts, groups);
         let times = Times::new(function, insts, &graph, live);
-        let place = insts.iter().copied().zip(0..).collect();
-        Estimate { graph, times, place }
+        insts.iter().zip(0..).for_each(|(inst, at)| positions[*inst] = at);
+        Estimate { graph, times }
     }
 
     /// Cycles that no order is below: those of the longest chain, and one for each instruction.
     pub fn bound(&self) -> i64 {
-        let Estimate { graph, times, .. } = self;
+        let Estimate { graph, times } = self;
         let mut start = vec![0i64; graph.before.len()];
         let mut most = start.len() as i64;
         for at in 0..start.len() {
@@ -114,12 +121,12 @@ impl Estimate {
     }
 
     /// Cycles that the instructions take in an order.
-    pub fn cycles(&self, order: &[InstId]) -> i64 {
-        let Estimate { graph, times, place } = self;
+    pub fn cycles(&self, order: &[InstId], positions: &Positions) -> i64 {
+        let Estimate { graph, times } = self;
         let mut issued = vec![0i64; order.len()];
         let (mut now, mut end) = (0, 0);
         let mut free = [0i64; Pipe::ALL.len()];
-        for at in order.iter().map(|inst| place[inst] as usize) {
+        for at in order.iter().map(|inst| positions[*inst] as usize) {
             let (pipe, cycles) = times.pace[at];
             let after = |b: &Before| issued[b.at as usize] + if b.read { times.latency[b.at as usize] } else { 1 };
             let ready = graph.before[at].iter().map(after).max().unwrap_or(0);

@@ -1,6 +1,7 @@
 //! Instruction scheduling before and after register allocation, and the dependences it respects.
 
 mod accesses;
+mod block_order;
 mod dependences;
 pub(crate) mod effects;
 mod estimate;

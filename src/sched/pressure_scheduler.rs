@@ -14,20 +14,21 @@
 //! that it stood before and, above [`RISES`], precede one that it stood behind. Asynchronous
 //! products and what stands between them keep their places.
 
+use super::block_order::{lowest, lowest_below};
+use super::estimate::Positions;
 use super::first_fit::FirstFit;
-use super::list_scheduler::{is_fence, is_fixed};
+use super::list_scheduler::is_fence;
 use super::quickest::Quickest;
 use super::ready::Prefer;
 use super::region::{Aim, PREDICATES, Region, UNIFORM, Work};
 use super::sweep::{Cost, Limit, Live, Peaks, Sweep};
 use super::touches::Groups;
 use crate::analysis::PassCx;
-use crate::analysis::def_use::sets_stack_pointer;
 use crate::analysis::loops::Loops;
 use crate::arrays::Each;
 use crate::ori::liveness::Liveness;
-use crate::ori::{Block, Function, InstId, VReg, register_changes, table};
-use crate::tables::{Prop, Tunable};
+use crate::ori::{Block, Function, InstId, register_changes, table};
+use crate::tables::Tunable;
 use cranelift_entity::SecondaryMap;
 
 /// Registers that no order by latency takes: where few are left, it costs spills.
@@ -35,12 +36,6 @@ const SPARE: i32 = 24;
 /// General registers above which pure instructions may also precede a barrier that they stood
 /// behind.
 const RISES: i32 = 160;
-/// Registers up to which those of arguments and results are free until a call and behind it.
-const FEW: u32 = 32;
-/// Instructions between two that are fixed; more are left in their order.
-const LONGEST: usize = 20_000;
-/// Regions of a block that are kept for the next order.
-const MOST_REGIONS: usize = 64;
 
 /// Runs the pass.
 pub fn run(cx: &mut PassCx) {
@@ -87,8 +82,8 @@ fn order(function: &mut Function, blocks: &[Block], (live, loops): (&Liveness, &
         }
     }
     for plan in plans.into_iter().filter(|plan| plan.old.needs > limit && plan.helps()) {
-        let gentle = lowest(function, plan.block, live, scratch, Aim { from: limit, ..plan.aim });
-        let peaks = scratch.peaks(function, plan.block, live, &gentle);
+        let (gentle, swept) = lowest(function, plan.block, live, scratch, Aim { from: limit, ..plan.aim });
+        let peaks = scratch.peaks_of(function, plan.block, live, &gentle, swept);
         let keeps = peaks.needs <= limit && peaks.is_within(&plan.old);
         let new = if keeps { gentle } else { plan.order };
         came[plan.block] = std::mem::replace(&mut function[plan.block], new);
@@ -119,8 +114,8 @@ fn place_predicates(
         let prefer = Prefer::Chains;
         let aim =
             Aim { from: limit, fences: true, rises: false, trees: false, quads: false, predicates: PREDICATES, prefer };
-        let order = lowest(function, block, live, scratch, aim);
-        let new = scratch.peaks(function, block, live, &order);
+        let (order, swept) = lowest(function, block, live, scratch, aim);
+        let new = scratch.peaks_of(function, block, live, &order, swept);
         if new.unplaced() < old.unplaced() && new.needs <= limit.max(old.needs) && new.is_within(&old) {
             function[block] = order;
             known[block] = Some(new);
@@ -174,11 +169,12 @@ impl Plan {
 
 /// Tables of the function that all blocks use in turn, so that a block costs its own length.
 pub struct Scratch {
-    live: Live,
+    pub live: Live,
     /// General registers that may live in the blocks at hand.
     pub all: i32,
     fit: FirstFit,
     pub groups: Groups,
+    pub positions: Positions,
     /// What decided the last order is in it.
     pub work: Work,
     /// The regions of the block at hand, whose order does not change meanwhile.
@@ -194,6 +190,7 @@ impl Scratch {
             all: i32::MAX,
             fit: FirstFit::new(function),
             groups,
+            positions: table(function.insts().len()),
             work: Work::new(function),
             regions: Vec::new(),
         }
@@ -201,9 +198,26 @@ impl Scratch {
 
     /// What an order of a block takes.
     pub fn peaks(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> Peaks {
-        let mut peaks = Sweep::start(function, block, live, &mut self.live, false).order(order);
+        let swept = self.sweep(function, block, live, order);
+        self.peaks_of(function, block, live, order, Some(swept))
+    }
+
+    /// The same where what lives at once may be known.
+    pub fn peaks_of(
+        &mut self,
+        function: &Function,
+        block: Block,
+        live: &Liveness,
+        order: &[InstId],
+        swept: Option<Peaks>,
+    ) -> Peaks {
+        let mut peaks = swept.unwrap_or_else(|| self.sweep(function, block, live, order));
         peaks.needs = peaks.general.max(self.fit.registers(function, block, live, order)) + peaks.unplaced();
         peaks
+    }
+
+    fn sweep(&mut self, function: &Function, block: Block, live: &Liveness, order: &[InstId]) -> Peaks {
+        Sweep::start(function, block, live, &mut self.live, false).order(order)
     }
 }
 
@@ -218,10 +232,11 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
     let enough = enough.max(old.first);
     let (predicates, prefer) = (old.predicates, Prefer::Chains);
     let plain = Aim { from: i32::MIN, fences: false, rises: false, trees: false, quads: false, predicates, prefer };
-    let order = lowest(function, block, live, scratch, plain);
+    let (order, swept) = lowest(function, block, live, scratch, plain);
     // Whether trees can make another order than the last one without them.
     let mut asks = scratch.work.asked.trees;
-    let mut best = Plan { block, old, new: scratch.peaks(function, block, live, &order), aim: plain, order, all };
+    let new = scratch.peaks_of(function, block, live, &order, swept);
+    let mut best = Plan { block, old, new, aim: plain, order, all };
     let mut consider = |best: &mut Plan, aim: Aim| {
         if aim.trees && !asks {
             return;
@@ -232,8 +247,8 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
         if !aim.trees && aim.prefer == Prefer::Chains {
             asks = scratch.work.asked.trees;
         }
-        if let Some(order) = order {
-            let new = scratch.peaks(function, block, live, &order);
+        if let Some((order, swept)) = order {
+            let new = scratch.peaks_of(function, block, live, &order, swept);
             best.replace(Plan { block, old, new, aim, order, all });
         }
     };
@@ -261,80 +276,4 @@ fn plan(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratc
         consider(&mut best, Aim { fences, rises, quads: true, ..plain });
     }
     best
-}
-
-/// The order of a block with this aim.
-pub fn lowest(function: &Function, block: Block, live: &Liveness, scratch: &mut Scratch, aim: Aim) -> Vec<InstId> {
-    lowest_below(function, block, live, scratch, aim, None).unwrap_or_default()
-}
-
-/// The order of a block with this aim; `None` as soon as it is seen to cost no less than the limit.
-fn lowest_below(
-    function: &Function,
-    block: Block,
-    live: &Liveness,
-    scratch: &mut Scratch,
-    aim: Aim,
-    limit: Option<Limit>,
-) -> Option<Vec<InstId>> {
-    let insts = &function[block];
-    let mut out = Vec::with_capacity(insts.len());
-    let Scratch { live: registers, work, groups, regions, .. } = scratch;
-    regions.retain(|region| region.block == block);
-    work.begin();
-    let mut sweep = Sweep::start(function, block, live, registers, aim.quads);
-    let (mut end, last) = (insts.len(), function.first_terminator(block));
-    while end > 0 {
-        let fixed = |at: &usize| stays(function, insts[*at]) && (*at >= last || !aim.passes(function, insts[*at]));
-        let start = (0..end).rev().find(fixed).map_or(0, |at| at + 1);
-        let product = |at: usize| insts.get(at).is_some_and(|inst| is_group_product(function, *inst));
-        // Accumulators of asynchronous products stay where they are from one product to the next.
-        if end - start > LONGEST || product(end) || start > 0 && product(start - 1) {
-            insts[start..end].iter().rev().for_each(|inst| sweep.pass(*inst));
-            out.extend(insts[start..end].iter().rev());
-        } else if start < end {
-            let known = regions.iter().position(|region| region.is(start..end, aim));
-            let known = known.unwrap_or_else(|| {
-                // A long block has many.
-                regions.truncate(MOST_REGIONS - 1);
-                regions.push(Region::new(&sweep, block, start..end, aim, groups));
-                regions.len() - 1
-            });
-            if !regions[known].fill(&mut sweep, aim, work, &mut out, limit) {
-                return None;
-            }
-        } else {
-            work.asked.general = work.asked.general.max(sweep.now.general);
-        }
-        if start > 0 {
-            sweep.pass(insts[start - 1]);
-            out.push(insts[start - 1]);
-        }
-        end = start.saturating_sub(1);
-    }
-    out.reverse();
-    Some(out)
-}
-
-fn is_group_product(function: &Function, inst: InstId) -> bool {
-    function[inst].op.has(Prop::GroupProduct)
-}
-
-fn stays(function: &Function, inst: InstId) -> bool {
-    let begins = function[inst].op.has(Prop::BeginsBlock);
-    let fixed = begins || is_group_product(function, inst) || is_fixed(function, inst);
-    fixed || sets_stack_pointer(function, inst) || hands_over(function, inst)
-}
-
-/// Whether an instruction copies an argument or a result to or from the register that the
-/// convention gives it, in a function with so few registers that this one is needed elsewhere.
-fn hands_over(function: &Function, inst: InstId) -> bool {
-    let few = function.attributes().max_registers.is_some_and(|most| most <= FEW);
-    let mut fixed = false;
-    let mut note = |reg: VReg| fixed |= function[reg].fixed.is_some();
-    if few && function[inst].op.has(Prop::Copies) {
-        function.for_each_use(inst, &mut note);
-        function.for_each_def(inst, &mut note);
-    }
-    fixed
 }

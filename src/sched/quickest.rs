@@ -8,8 +8,9 @@
 //! [`MOVED`] cycles. Measured on an H200: selective_scan took 41 % less time with four registers
 //! more, lion_i64 14 % less with 25 more.
 
+use super::block_order::lowest;
 use super::estimate::Estimate;
-use super::pressure_scheduler::{Scratch, lowest};
+use super::pressure_scheduler::Scratch;
 use super::ready::Prefer;
 use super::region::{ANY, Aim, Asked, PREDICATES, UNIFORM};
 use super::sweep::Peaks;
@@ -96,8 +97,9 @@ impl Quickest<'_> {
                 continue;
             }
             let live = &self.live.live[*block];
-            let estimate = Estimate::new(function, insts, &mut scratch.groups, |reg| live.binary_search(&reg).is_ok());
-            let cycles = estimate.cycles(insts);
+            let tables = (&mut scratch.groups, &mut scratch.positions);
+            let estimate = Estimate::new(function, insts, tables, |reg| live.binary_search(&reg).is_ok());
+            let cycles = estimate.cycles(insts, &scratch.positions);
             let time = cycles.saturating_mul(TURNS.saturating_pow(self.loops.depth(*block).min(DEEPEST)));
             longest = longest.max(time);
             if cycles > estimate.bound() {
@@ -118,10 +120,11 @@ impl Quickest<'_> {
         rooms: &Rooms,
     ) -> Option<(Vec<InstId>, i32)> {
         let (block, bound, mut best, mut found) = (slow.block, slow.estimate.bound(), slow.cycles, None);
-        let mut judge = |scratch: &mut Scratch, order: Vec<InstId>| {
-            let cycles = slow.estimate.cycles(&order);
-            if cycles < best {
-                let new = scratch.peaks(function, block, self.live, &order);
+        let mut judge = |scratch: &mut Scratch, order: Vec<InstId>, swept: Option<Peaks>| {
+            let cycles = slow.estimate.cycles(&order, &scratch.positions);
+            // What lives at once tells of most orders that they take too much.
+            if cycles < best && swept.is_none_or(|swept| rooms.may_allow(swept.general, cycles, best)) {
+                let new = scratch.peaks_of(function, block, self.live, &order, swept);
                 let cycles = cycles + MOVED * i64::from((new.unplaced() - old.unplaced()).max(0));
                 if cycles < best && new.uniform <= old.uniform.max(UNIFORM) && rooms.allow(new.needs, cycles, best) {
                     (best, found) = (cycles, Some((order, new.needs)));
@@ -140,15 +143,15 @@ impl Quickest<'_> {
                 if made.iter().any(|(old, asked)| asked.is_same(old, &aim)) {
                     continue;
                 }
-                let order = lowest(function, block, self.live, scratch, aim);
+                let (order, swept) = lowest(function, block, self.live, scratch, aim);
                 made.push((aim, scratch.work.asked));
-                if judge(scratch, order) {
+                if judge(scratch, order, swept) {
                     return found;
                 }
             }
         }
         if !self.came[block].is_empty() {
-            judge(scratch, self.came[block].clone());
+            judge(scratch, self.came[block].clone(), None);
         }
         found
     }
@@ -164,6 +167,12 @@ impl Rooms {
         let tuning = function.attributes().tuning;
         let [worth, fewer] = [Tunable::Worth, Tunable::FewerBlocks].each(|tunable| i64::from(tuning.get(tunable)));
         Rooms { tight, wide, most, occupancy, worth, fewer }
+    }
+
+    /// Whether an order that needs at least so many registers may be better than the best one so
+    /// far: above `wide`, more registers never make it so.
+    fn may_allow(&self, least: i32, cycles: i64, best: i64) -> bool {
+        least <= self.wide || self.allow(least, cycles, best)
     }
 
     /// Whether an order that needs so many registers and takes so many cycles is better than the

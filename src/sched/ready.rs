@@ -177,21 +177,20 @@ impl Ready {
     ) -> Option<usize> {
         let (mut scarce, mut least) = (false, None);
         let (mut high, mut low) = (u64::MAX, u64::MAX);
+        let waits = now.prefer != Prefer::Chains && now.predicates == 0;
         for (place, candidate) in self.list.iter().enumerate() {
-            let mut lacks = candidate.waits(now);
+            let mut lacks = 0;
             if candidate.begins {
                 scarce |= candidate.lacks_predicates(now);
                 lacks = candidate.scarce(now);
-            }
-            // Nothing is before 0.
-            let second = behind(candidate, now);
-            if high == 0 && second >= low {
-                continue;
+            } else if waits {
+                lacks = candidate.waits(now);
             }
             let new = pair(lacks, first(candidate, now));
             if new > high {
                 continue;
             }
+            let second = behind(candidate, now);
             if new < high || second < low {
                 (high, low, least) = (new, second, Some(place));
             }

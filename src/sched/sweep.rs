@@ -52,7 +52,9 @@ impl Peaks {
         if self.needs > all { (all + 1, self.over) } else { (self.needs, 0) }
     }
 
-    fn count(&mut self, file: File, by: i32) {
+    /// Adds to the number of a file.
+    #[inline]
+    pub fn count(&mut self, file: File, by: i32) {
         match file {
             File::R => self.general += by,
             File::UR => self.uniform += by,
@@ -151,14 +153,23 @@ impl<'a> Sweep<'a> {
     /// Goes through a whole block.
     pub fn order(mut self, insts: &[InstId]) -> Peaks {
         insts.iter().rev().for_each(|inst| self.pass(*inst));
-        self.most.first = self.now.general;
-        self.most
+        self.finish()
+    }
+
+    /// The peaks of a block whose beginning it is at.
+    pub fn finish(self) -> Peaks {
+        Peaks { first: self.now.general, ..self.most }
     }
 
     /// Whether what the orders that have been read so far take is less than the limit.
     pub fn is_below(&self, limit: &Limit) -> bool {
         let most = &self.most;
         Peaks { needs: most.general + most.unplaced(), ..*most }.cost(limit.all) < limit.cost
+    }
+
+    /// Whether quads count as a whole.
+    pub fn counts_quads(&self) -> bool {
+        self.quads
     }
 
     /// Whether a register lives.

@@ -132,18 +132,31 @@ impl Touches {
     /// What an instruction would change if it came next, and how late the first of its results
     /// began to live.
     pub fn change(&self, sweep: &Sweep, began: &Began, at: u32) -> (Peaks, u32) {
+        if !sweep.counts_quads() {
+            let mut peaks = Peaks::default();
+            let age = self.each_change(sweep, began, at, |touch, by| peaks.count(touch.file, by));
+            return (peaks, age);
+        }
         let mut change = sweep.change();
+        let age = self.each_change(sweep, began, at, |touch, by| change.note(sweep, touch.reg, touch.file, by));
+        (change.of(sweep), age)
+    }
+
+    /// Calls `note` for each register of an instruction that would begin, by 1, or end, by -1, and
+    /// for some that would do neither, by 0; how late the first of its results began to live.
+    #[inline]
+    fn each_change(&self, sweep: &Sweep, began: &Began, at: u32, mut note: impl FnMut(&Touch, i32)) -> u32 {
         let mut age = 0;
         for touch in self.of(at) {
             let by = i32::from(touch.reads) - i32::from(sweep.contains(touch.reg));
             if touch.ends || touch.reads && by > 0 {
-                change.note(sweep, touch.reg, touch.file, by);
+                note(touch, by);
             }
             if touch.writes {
                 age = age.max(began.age(touch.reg));
             }
         }
-        (change.of(sweep), age)
+        age
     }
 
     /// Goes over an instruction, from the end to the beginning. `stale` gets those whose changes

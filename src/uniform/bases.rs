@@ -21,12 +21,11 @@ use crate::analysis::calls_apart::calls_functions;
 use crate::analysis::def_use::is_free;
 use crate::analysis::sums::is_plain_sum;
 use crate::ori::cfg::Dominators;
-use crate::ori::list_table::ListTable;
+use crate::ori::hash::QuickMap;
 use crate::ori::liveness::RegSet;
-use crate::ori::{Block, File, Function, InstId, Operand, VReg, table};
+use crate::ori::{Block, File, Function, InstId, Operand, VReg};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Prop, Role};
-use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -43,13 +42,13 @@ struct Sum {
 }
 
 /// The instructions that read each register, with their blocks and their places there.
-type Readers = ListTable<VReg, SmallVec<[(InstId, Block, usize); 4]>>;
+type Readers = QuickMap<VReg, Vec<(InstId, Block, usize)>>;
 
 /// What is known of the registers of sums.
 struct Known {
     readers: Readers,
     /// The only definition of each; `None` where there are several.
-    definition: SecondaryMap<VReg, Option<(Block, usize)>>,
+    definition: QuickMap<VReg, Option<(Block, usize)>>,
 }
 
 /// Runs the pass.
@@ -70,7 +69,7 @@ pub fn run(cx: &mut PassCx) {
     let mut free = free(function, &cfg, &liveness, &SortedMap::new());
     let mut gone: SortedSet<InstId> = SortedSet::new();
     for sum in sums {
-        let all = &known.readers[sum.result];
+        let all = known.readers_of(sum.result);
         let address = |reader: &(InstId, Block, usize)| is_address(function, reader.0, sum.result);
         if all.is_empty() || !all.iter().all(address) || !known.finds_same(function, &sum, &dominators) {
             continue;
@@ -111,33 +110,43 @@ fn is_address(function: &Function, inst: InstId, reg: VReg) -> bool {
 
 impl Known {
     fn new(function: &Function, sums: &[Sum]) -> Known {
-        let count = function.regs().len();
-        let mut wanted = RegSet::new(count);
+        let mut wanted = RegSet::new(function.regs().len());
         sums.iter().flat_map(|sum| [sum.result, sum.lane, sum.base]).for_each(|reg| {
             wanted.insert(reg);
         });
-        let (mut readers, mut definition) = (Readers::new(count), table(count));
-        let mut seen = RegSet::new(count);
+        let (mut readers, mut definition) = (Readers::default(), QuickMap::default());
         for block in function.layout() {
             for (at, inst) in function[*block].iter().enumerate() {
                 function.for_each_use(*inst, |reg| {
                     if wanted.contains(reg) {
-                        readers[reg].push((*inst, *block, at));
+                        readers.entry(reg).or_default().push((*inst, *block, at));
                     }
                 });
                 function.for_each_def(*inst, |reg| {
-                    definition[reg] = Some((*block, at)).filter(|_| seen.insert(reg));
+                    if wanted.contains(reg) {
+                        definition.entry(reg).and_modify(|known| *known = None).or_insert(Some((*block, at)));
+                    }
                 });
             }
         }
         Known { readers, definition }
     }
 
+    /// The readers of a register.
+    fn readers_of(&self, reg: VReg) -> &[(InstId, Block, usize)] {
+        self.readers.get(&reg).map_or(&[], Vec::as_slice)
+    }
+
+    /// The only definition of a register.
+    fn defined(&self, reg: VReg) -> Option<(Block, usize)> {
+        self.definition.get(&reg).copied().flatten()
+    }
+
     /// Whether each reader of a sum finds in its registers what the sum does.
     fn finds_same(&self, function: &Function, sum: &Sum, dominators: &Dominators) -> bool {
-        let Some((_, from)) = self.definition[sum.result] else { return false };
+        let Some((_, from)) = self.defined(sum.result) else { return false };
         let (mut last, mut others, mut behind) = (from, SmallVec::<[Block; 4]>::new(), true);
-        for (_, block, at) in &self.readers[sum.result] {
+        for (_, block, at) in self.readers_of(sum.result) {
             if *block == sum.block {
                 behind &= *at > from;
                 last = last.max(*at);
@@ -148,11 +157,11 @@ impl Known {
         let before = |(block, at): (Block, usize)| {
             if block == sum.block { at < from } else { dominators.dominates(block, sum.block) }
         };
-        let single = [sum.lane, sum.base].iter().all(|reg| self.definition[*reg].is_some_and(before));
+        let single = [sum.lane, sum.base].iter().all(|reg| self.defined(*reg).is_some_and(before));
         if !behind || !single && (last - from > FAR || changes(function, sum, from..last)) {
             return false;
         }
-        let reads_base = |block: Block| self.readers[sum.base].iter().any(|reader| reader.1 == block);
+        let reads_base = |block: Block| self.readers_of(sum.base).iter().any(|reader| reader.1 == block);
         (others.is_empty() || single && !calls_functions(function))
             && others.iter().all(|block| dominators.dominates(sum.block, *block) && reads_base(*block))
     }

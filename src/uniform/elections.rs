@@ -36,23 +36,30 @@ pub fn run(cx: &mut PassCx) {
         cx.unchanged = true;
         return;
     }
-    if any(Prop::HandsOver, cx.function) {
-        turns::settle(cx);
-    }
-    if acts(cx.function) {
-        let (cfg, lanes) = (cx.cfg(), cx.divergence());
-        let mut elections = Elections::new(cx.function, &cfg, &lanes);
-        for block in &cfg.rpo {
-            while elections.straighten(*block, cx.encoder.encodes) {}
-        }
-        let gone = elections.gone;
-        cx.function.retain_blocks(|block| !gone[*block]);
+    let mut changed = any(Prop::HandsOver, cx.function) && turns::settle(cx);
+    if acts(cx.function) && straighten(cx) {
+        changed = true;
         cx.invalidate(&[]);
     }
     if any(Prop::HandsOver, cx.function) {
         let (cfg, lanes) = (cx.cfg(), cx.divergence());
-        hand_over(cx.function, &cfg, &lanes);
+        changed |= hand_over(cx.function, &cfg, &lanes);
     }
+    cx.unchanged = !changed;
+}
+
+/// Straightens the branches of a function; whether there are such.
+fn straighten(cx: &mut PassCx) -> bool {
+    let (cfg, lanes) = (cx.cfg(), cx.divergence());
+    let mut elections = Elections::new(cx.function, &cfg, &lanes);
+    for block in &cfg.rpo {
+        while elections.straighten(*block, cx.encoder.encodes) {}
+    }
+    let (gone, changed) = (elections.gone, elections.changed);
+    if changed {
+        cx.function.retain_blocks(|block| !gone[*block]);
+    }
+    changed
 }
 
 struct Elections<'a> {
@@ -64,6 +71,7 @@ struct Elections<'a> {
     gone: SecondaryMap<Block, bool>,
     /// Blocks that something other than a branch or a PHI names.
     named: SecondaryMap<Block, bool>,
+    changed: bool,
 }
 
 /// A block that some lanes skip.
@@ -83,7 +91,7 @@ impl<'a> Elections<'a> {
             apart[*block] = apart_behind(function, &function[*block], lanes.divergent.contains(*block));
         }
         let named = named_blocks(function);
-        Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), named }
+        Elections { function, lanes, preds, apart, gone: SecondaryMap::new(), named, changed: false }
     }
 
     /// Straightens the branch at the end of a block; whether another may stand there now.
@@ -95,6 +103,7 @@ impl<'a> Elections<'a> {
         if !self.is_for_all(&skipped) || !self.agrees(block, &skipped) {
             return false;
         }
+        self.changed = true;
         let mut guard = None;
         if !self.is_certain(block, skipped.taken) {
             let vote = self.vote(block, skipped.taken);
@@ -316,8 +325,9 @@ pub(super) fn is_hand_over(function: &Function, inst: InstId) -> bool {
 
 /// Gives words that are handed over in numbered registers, to one reader in the same block, any
 /// register where the warp is converged or its other lanes wait, and the word is the same in all
-/// lanes.
-fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) {
+/// lanes. Whether there are such.
+fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) -> bool {
+    let mut any = false;
     let mut uses: SecondaryMap<VReg, u32> = table(function.regs().len());
     for inst in function.layout().iter().flat_map(|b| &function[*b]) {
         function.for_each_use(*inst, |reg| uses[reg] += 1);
@@ -343,6 +353,8 @@ fn hand_over(function: &mut Function, cfg: &Cfg, lanes: &Varying) {
                 }
             }
         }
+        any |= !free.is_empty();
         free.into_iter().for_each(|reg| function[reg].phys = None);
     }
+    any
 }

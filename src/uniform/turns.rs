@@ -16,8 +16,8 @@ use crate::ori::{Block, Function, InstId, Kind, Operand, VReg};
 use crate::tables::{Mod, Op, Prop, Role, value};
 use cranelift_entity::SecondaryMap;
 
-/// Settles the loops of a function.
-pub fn settle(cx: &mut PassCx) {
+/// Settles the loops of a function; whether it may have changed something.
+pub fn settle(cx: &mut PassCx) -> bool {
     let (cfg, lanes) = (cx.cfg(), cx.divergence());
     let mut changed = false;
     for block in cfg.rpo.iter().filter(|block| cfg.succs[**block].contains(block)) {
@@ -42,6 +42,7 @@ pub fn settle(cx: &mut PassCx) {
     if changed {
         cx.invalidate(&[]);
     }
+    changed
 }
 
 /// A loop of one block.

@@ -6,9 +6,12 @@
 //! candidate. Each comes with these places.
 
 use super::several::Several;
-use super::{Places, Ranges, bases, first_points};
+use super::{Places, Ranges, bases, first_points, peak_of};
 use crate::analysis::def_use::{is_free, is_pure, reads_kept};
+use crate::analysis::divergence::Varying;
 use crate::analysis::regions::is_chosen_uniform;
+use crate::ori::cfg::Cfg;
+use crate::ori::liveness::Liveness;
 use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::sorted::{SortedMap, SortedSet};
 use crate::tables::{Op, Prop};
@@ -83,7 +86,8 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    pub fn new(function: &Function, places: &Places, ranges: &mut Ranges) -> Candidates {
+    /// What may be repeated.
+    pub fn new(function: &Function, places: &Places) -> Candidates {
         let limit = function.regs().len();
         let mut candidates = Candidates {
             all: Vec::new(),
@@ -100,11 +104,26 @@ impl Candidates {
         };
         candidates.several = Several::of(function, places, &candidates.definition);
         candidates.repeatable(function, places);
-        candidates.readers(function, places, ranges);
-        candidates.all.retain(|c| !c.groups.is_empty());
-        candidates.of = table(limit);
-        for (i, candidate) in candidates.all.iter_mut().enumerate() {
-            candidate.regs.iter().for_each(|reg| candidates.of[*reg] = Some(i as u32));
+        candidates
+    }
+
+    /// Most general registers that live at once whatever is repeated.
+    pub fn peak_of_others(&self, function: &Function, cfg: &Cfg, live: &Liveness) -> u32 {
+        let stays = |reg: VReg| {
+            let data = &function[reg];
+            data.file == File::R && data.phys.is_none() && self.of[reg].is_none()
+        };
+        peak_of(function, &cfg.rpo, live, stays, |_| 0)
+    }
+
+    /// Notes where it is read, and leaves out what is not. `lanes` tell where copies may read uniform
+    /// registers.
+    pub fn read(&mut self, function: &Function, places: &Places, lanes: Option<&Varying>, ranges: &mut Ranges) {
+        self.readers(function, places, lanes, ranges);
+        self.all.retain(|c| !c.groups.is_empty());
+        self.of = table(function.regs().len());
+        for (i, candidate) in self.all.iter_mut().enumerate() {
+            candidate.regs.iter().for_each(|reg| self.of[*reg] = Some(i as u32));
             let mut length = 0;
             for reg in candidate.regs.iter() {
                 for (first, last) in ranges.of[*reg].iter() {
@@ -112,9 +131,8 @@ impl Candidates {
                 }
             }
             let cost: f64 = candidate.groups.iter().map(|g| places.frequency(g.place)).sum();
-            candidate.density = cost * f64::from(candidates.costs[candidate.inst]) / f64::from(length.max(1));
+            candidate.density = cost * f64::from(self.costs[candidate.inst]) / f64::from(length.max(1));
         }
-        candidates
     }
 
     /// Nothing is chosen any more.
@@ -212,7 +230,7 @@ impl Candidates {
             }
             Definition::One(maker, home) if anchored(reg, maker, home) => anchors.push(reg),
             Definition::One(maker, home)
-                if places.uniform.is_some() && self.scanned[maker] && is_chosen_uniform(function, reg) =>
+                if places.uniform && self.scanned[maker] && is_chosen_uniform(function, reg) =>
             {
                 fits &= places.dominators.dominates(home, block);
                 uniform = true;
@@ -260,7 +278,7 @@ impl Candidates {
 
     /// Where the candidates are read. Those whose anchors do not live there are none, unless enough
     /// of them have the same anchor: it lives there then.
-    fn readers(&mut self, function: &Function, places: &Places, ranges: &mut Ranges) {
+    fn readers(&mut self, function: &Function, places: &Places, lanes: Option<&Varying>, ranges: &mut Ranges) {
         let (_, first) = first_points(function);
         let mut kept: Vec<bool> = vec![true; self.all.len()];
         let mut lacking: Vec<Anchors> = self.all.iter().map(|_| Anchors::new()).collect();
@@ -281,8 +299,7 @@ impl Candidates {
                         kept[i as usize] &= anchors.is_empty() || known();
                         if self.uniform[candidate.inst] {
                             let place = places.place(*block, candidate.home).unwrap_or(*block);
-                            kept[i as usize] &=
-                                known() && places.uniform.is_some_and(|lanes| !lanes.divergent.contains(place));
+                            kept[i as usize] &= known() && lanes.is_some_and(|lanes| !lanes.divergent.contains(place));
                         }
                         let lacking = &mut lacking[i as usize];
                         for anchor in anchors.iter().filter(|reg| !lives(reg, point)) {

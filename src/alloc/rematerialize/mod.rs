@@ -25,13 +25,12 @@ mod undefined;
 use super::EXTRA_REGISTERS;
 use super::ranges::{Gone, Ranges};
 use crate::analysis::PassCx;
-use crate::analysis::divergence::Varying;
 use crate::analysis::loops::Loops;
 use crate::analysis::occupancy::{Occupancy, has_large_blocks};
 use crate::arrays::Each;
 use crate::ori::cfg::{Cfg, Dominators};
 use crate::ori::liveness::Liveness;
-use crate::ori::{Block, File, Function, VReg, table};
+use crate::ori::{Block, File, Function, InstId, VReg, table};
 use crate::tables::Tunable;
 use crate::tables::passes::Analysis;
 use crate::tables::registers::Callee;
@@ -130,14 +129,23 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
     let exchanged = whole && has_large_blocks(cx.function);
     let [_, in_loops] = kept(cx.function);
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
-    let lanes = (exchanged && peak(cx.function, &live, File::UR) <= UNIFORM).then(|| cx.divergence());
+    let uniform = exchanged && peak(cx.function, &live, File::UR) <= UNIFORM;
+    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored, exchanged, uniform };
+    let mut candidates = Candidates::new(cx.function, &places);
+    let most = known.most;
+    let saves = |least: u32| exchanged && most.is_some_and(|most| least + LESS <= most);
+    if whole {
+        let least = candidates.peak_of_others(cx.function, &cfg, &live);
+        if least > limit && !saves(least) {
+            return false;
+        }
+    }
+    let lanes = uniform.then(|| cx.divergence());
     let function = &mut *cx.function;
     let from = || Ranges::from(function, &cfg, &Gone::default(), &live);
     let (mut ranges, sweep) =
         known.ranges.take().map_or_else(|| (from(), None), |(ranges, sweep)| (ranges, Some(sweep)));
-    let uniform = lanes.as_deref();
-    let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored, exchanged, uniform };
-    let mut candidates = Candidates::new(function, &places, &mut ranges);
+    candidates.read(function, &places, lanes.as_deref(), &mut ranges);
     if candidates.all.is_empty() {
         return false;
     }
@@ -145,7 +153,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
     let least = sweep.run(&mut candidates, (&places, &ranges), Limits { live: limit, calls: limit.max(CALLS) });
     if least.live > limit || least.calls > limit.max(CALLS) {
         candidates.forget();
-        if !whole || exchanged && known.most.is_some_and(|most| least.live + LESS <= most) {
+        if !whole || saves(least.live) {
             sweep.run(&mut candidates, (&places, &ranges), least);
         }
     }
@@ -163,11 +171,27 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
 /// Most registers of a file that live at once, or general ones across a slow path with those that
 /// it takes.
 pub(super) fn peak(function: &Function, live: &Liveness, file: File) -> u32 {
-    // The number of the block in which a register of the file lives at the point at hand.
+    let taken = |inst: InstId| match function.callee(inst).filter(|_| file == File::R) {
+        Some(Callee::SlowPath(taken)) => u32::from(taken),
+        Some(Callee::Private(changes)) => u32::from(changes.end()),
+        _ => 0,
+    };
+    peak_of(function, function.layout(), live, |reg| function[reg].file == file, taken)
+}
+
+/// Most of the registers that count which live at once, behind some instructions with what these
+/// take.
+fn peak_of(
+    function: &Function,
+    blocks: &[Block],
+    live: &Liveness,
+    counts: impl Fn(VReg) -> bool,
+    taken: impl Fn(InstId) -> u32,
+) -> u32 {
+    // The number of the block in which a register that counts lives at the point at hand.
     let mut lives: SecondaryMap<VReg, u32> = table(function.regs().len());
-    let counts = |reg: VReg| function[reg].file == file;
     let mut most = 0;
-    for (block, now) in function.layout().iter().zip(1..) {
+    for (block, now) in blocks.iter().zip(1..) {
         let mut count = 0;
         for reg in live.live[*block].iter().copied().filter(|reg| counts(*reg)) {
             lives[reg] = now;
@@ -182,11 +206,7 @@ pub(super) fn peak(function: &Function, live: &Liveness, file: File) -> u32 {
                     }
                 });
             }
-            match function.callee(*inst).filter(|_| file == File::R) {
-                Some(Callee::SlowPath(taken)) => most = most.max(count + u32::from(taken)),
-                Some(Callee::Private(changes)) => most = most.max(count + u32::from(changes.end())),
-                _ => {}
-            }
+            most = most.max(count + taken(*inst));
             function.for_each_use(*inst, |reg| {
                 if lives[reg] != now && counts(reg) {
                     lives[reg] = now;
@@ -212,7 +232,7 @@ pub struct Places<'a> {
     exchanged: bool,
     /// Also what reads uniform registers, where no lanes are apart: elsewhere others may be in code
     /// in which they do not live.
-    uniform: Option<&'a Varying>,
+    uniform: bool,
 }
 
 impl Places<'_> {

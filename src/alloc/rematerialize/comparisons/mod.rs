@@ -80,7 +80,7 @@ pub fn run(cx: &mut PassCx) {
         deeper: true,
         anchored: true,
         exchanged: false,
-        uniform: None,
+        uniform: false,
     };
     let search = Search::new(function, &places, &ranges, crowded(function, &ranges));
     let mut all = search.comparisons();
