@@ -18,9 +18,6 @@ const WIDE: i32 = 16;
 /// The same of uniform registers: four make a descriptor of wgmma.
 const WIDE_UNIFORM: i32 = 3;
 
-/// The files whose registers are rewritten as late as possible.
-const SPREAD: [File; 2] = [File::R, File::P];
-
 /// For each file and physical register the ranges that are taken: start, end and column.
 type Owners = SortedMap<(File, i32), SortedMap<u32, (u32, u32)>>;
 
@@ -89,45 +86,17 @@ impl<'a> Assigner<'a> {
         stuck
     }
 
-    /// Once all classes have a place, moves registers among those in use so that each is rewritten
-    /// as late as possible; predicates among all. An early rewrite must wait for the readers of the
-    /// old value and so constrains the scheduler. The register count does not grow.
-    pub fn spread(&mut self, classes: &[u32]) {
+    /// The classes are about to move.
+    pub fn forget_owners(&mut self) {
         self.owners = None;
-        let mut order = classes.to_vec();
-        crate::sorted::by_key(&mut order, |id| (self.classes.classes[*id as usize].start(), *id));
-        for file in SPREAD {
-            let unused = if file == File::P { Mask::default() } else { Mask::below(256).minus(self.used(file)) };
-            let mut from = 0;
-            for id in &order {
-                from = self.move_behind(*id, file, from, unused).unwrap_or(from);
-            }
-        }
     }
 
-    /// The registers of a file that classes have.
-    fn used(&self, file: File) -> Mask {
-        let mut used = Mask::default();
-        for class in self.classes.classes.iter().filter(|c| c.file == file) {
-            let Some(base) = class.base else { continue };
-            class.columns.iter().for_each(|column| used.insert(base + column.slot));
-        }
-        used
-    }
-
-    /// Moves a class of a file to the first registers from `from` on that it may have and that are
-    /// not among the `unused`; returns the register behind them.
-    fn move_behind(&mut self, id: u32, file: File, from: i32, unused: Mask) -> Option<i32> {
+    /// Releases the registers of a class, from its base on.
+    pub fn leave(&mut self, id: u32, base: i32) {
         let class = &self.classes.classes[id as usize];
-        let old = class.base.filter(|_| class.file == file)?;
         for column in &class.columns {
-            self.classes.occupied.give_back(file, old + column.slot, &column.ranges);
+            self.classes.occupied.give_back(class.file, base + column.slot, &column.ranges);
         }
-        let (open, _) = self.open(id, unused);
-        let base = open.minus(Mask::below(from)).lowest().or(open.lowest()).unwrap_or(old);
-        let behind = base + self.classes.classes[id as usize].width();
-        self.take(id, base);
-        Some(behind)
     }
 
     /// Bases at which each column of a class falls on a register that is free there and not among

@@ -65,6 +65,7 @@ pub mod same_values;
 pub mod spill;
 pub mod spill_slots;
 pub mod spill_weights;
+mod spread;
 mod word_pairs;
 pub mod zones;
 
@@ -234,7 +235,7 @@ impl Allocator<'_> {
             // Where nothing is scheduled, values last longer for a debugger.
             let spread = self.function.attributes().optimise || self.function.watched().is_some();
             if spread && stuck.is_none() && !chosen(assigner.choice) {
-                assigner.spread(&order);
+                spread::run(&mut assigner, &order, self.function);
                 if self.function.attributes().optimise {
                     addresses::rotate(self.function, self.loops, &mut assigner, &order);
                 }

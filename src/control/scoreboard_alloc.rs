@@ -35,11 +35,13 @@ const PACE: usize = 2;
 /// Results that a block leaves in flight, at most.
 const MOST_LEFT: usize = 32;
 
-/// A result in flight at the end of a block.
+/// A result in flight at the end of a block, or a late read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Pending {
     reg: Reg,
     board: u8,
+    /// Whether it is read, so that only what overwrites it waits.
+    read: bool,
     /// Cycles from the end of the block until it is there.
     over: usize,
 }
@@ -110,7 +112,7 @@ impl Boards {
         let pending = self.enter(preds);
         let outer = (0..BOARDS).filter(|board| self.counted[usize::from(*board)].is_some_and(|c| c.outer));
         let outer = outer.fold(0, |mask, board| mask | 1 << board);
-        let first: SmallVec<[usize; 4]> = pending.iter().map(|p| self.first(p.reg)).collect();
+        let first: SmallVec<[usize; 4]> = pending.iter().map(|p| self.first(p)).collect();
         let count = items.len();
         let left = if items.iter().zip(&needs).any(|(item, need)| need.reads(item)) { LEFT } else { 0 };
         let mut left_behind = SmallVec::<[Pending; 4]>::new();
@@ -121,10 +123,16 @@ impl Boards {
                 *slot = board;
                 let over = usize::from(item.pace.result).saturating_sub((count - at) * PACE);
                 let writes = item.effects.writes.iter().filter(|_| need.result == FAR);
-                left_behind.extend(writes.map(|write| Pending { reg: write.reg, board, over }));
+                left_behind.extend(writes.map(|write| Pending { reg: write.reg, board, read: false, over }));
             }
             if item.read_bar == NONE && need.reads(item) {
                 item.read_bar = self.take(at, need.overwritten, item.pace.read, Some(item.write_bar), 0);
+            }
+            // A read without a scoreboard of its own is over when the result is there.
+            if item.read_bar == NONE && need.result == FAR && need.overwritten == FAR && item.write_bar != NONE {
+                let over = usize::from(item.pace.result).saturating_sub((count - at) * PACE);
+                let board = item.write_bar;
+                left_behind.extend(item.effects.late().map(|late| Pending { reg: late.reg, board, read: true, over }));
             }
         }
         let still = pending.into_iter().zip(first).filter(|(_, first)| *first == FAR);
@@ -139,13 +147,13 @@ impl Boards {
     fn enter(&mut self, preds: &[Block]) -> SmallVec<[Pending; 4]> {
         let mut pending = SmallVec::<[Pending; 4]>::new();
         for left in preds.iter().flat_map(|pred| &self.ends[*pred]) {
-            if !pending.iter().any(|p| (p.reg, p.board) == (left.reg, left.board)) {
+            if !pending.iter().any(|p| (p.reg, p.board, p.read) == (left.reg, left.board, left.read)) {
                 pending.push(*left);
             }
         }
         self.counted.iter_mut().flatten().for_each(|counted| *counted = Counted::default());
         for left in &pending {
-            let first = self.first(left.reg);
+            let first = self.first(left);
             if let Some(Some(counted)) = self.counted.get_mut(usize::from(left.board)) {
                 let until = if counted.until == 0 && !counted.outer { first } else { counted.until.min(first) };
                 *counted = Counted { until, over: counted.over.max(left.over), outer: true };
@@ -154,9 +162,12 @@ impl Boards {
         pending
     }
 
-    /// The first instruction of the block that touches a register.
-    fn first(&self, reg: Reg) -> usize {
-        self.next.touched.get(reg).copied().flatten().unwrap_or(FAR)
+    /// The first instruction of the block that waits for what is in flight.
+    fn first(&self, left: &Pending) -> usize {
+        if left.read {
+            return self.next.written.get(left.reg).copied().flatten().map_or(FAR, |(at, _)| at);
+        }
+        self.next.touched.get(left.reg).copied().flatten().unwrap_or(FAR)
     }
 
     /// The scoreboard for an operation of `cycles` that is waited for at `until`; it leaves `left`

@@ -51,6 +51,8 @@ pub enum Exchange {
     Select,
     /// Flip both signs.
     Sign,
+    /// A uniform register that is a whole address goes to its own operand.
+    Base,
 }
 
 /// One step of a recipe.

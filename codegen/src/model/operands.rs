@@ -8,7 +8,7 @@ use crate::source::{At, Row, Sources};
 /// The six ways to materialize an operand, as recipes spell them.
 pub const MATERIALS: [&str; 6] = ["mat", "try", "special", "arch", "pred", "uniform"];
 /// Rewrites that are tried before a move.
-pub const EXCHANGES: [&str; 5] = ["swap", "table", "mirror", "select", "sign"];
+pub const EXCHANGES: [&str; 6] = ["swap", "table", "mirror", "select", "sign", "base"];
 
 /// One word of a recipe: `NAME(ROLE ...)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ fn steps(row: &Row<RecipeRow>, report: &mut Report) -> Vec<Step> {
         let of: Vec<String> = inner.trim_end_matches("..").split_whitespace().map(str::to_string).collect();
         let wanted = match name {
             "swap" | "table" => 2..=3,
-            "mirror" | "select" | "sign" | "move" => 2..=2,
+            "mirror" | "select" | "sign" | "base" | "move" => 2..=2,
             "backend" => 1..=1,
             _ if MATERIALS.contains(&name) => 1..=1,
             _ => 0..=0,

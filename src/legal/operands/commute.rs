@@ -3,9 +3,12 @@
 //! Lists every order that the exchanges of the instruction's recipe allow, the present one first.
 //! The results are the same bits. An operand modifier moves with its operand. Orders that a
 //! modifier of the instruction excludes are not listed.
+//!
+//! A uniform register that is the whole address goes to the operand for one beside it: what is
+//! accessed is their sum, and RZ adds nothing. A pair stays, since that operand is one register.
 
 use crate::ori::commute::{mirrored, says_which, table_in_order};
-use crate::ori::{Function, InstId, Operand};
+use crate::ori::{File, Function, InstId, Operand};
 use crate::tables::operands::{Exchange, RecipeInfo};
 use crate::tables::{Mod, Role, value};
 
@@ -58,7 +61,15 @@ fn allowed(function: &Function, inst: InstId, how: Exchange) -> bool {
         Exchange::Select => !function.arg(inst, Role::Pp).is_null(),
         Exchange::Swap => !halves && !says_which(function, inst),
         Exchange::Sign => !halves,
+        Exchange::Base => has_uniform_base(function, inst),
     }
+}
+
+/// Whether the register of an address is a uniform one, and there is none beside it.
+fn has_uniform_base(function: &Function, inst: InstId) -> bool {
+    let (base, beside) = (function.arg(inst, Role::A), function.arg(inst, Role::Ub));
+    let uniform = base.as_reg().is_some_and(|reg| function[reg].file == File::UR);
+    uniform && base == base.plain() && beside.is_null()
 }
 
 /// Reorders the operands of an instruction.
@@ -75,6 +86,8 @@ pub(super) fn apply(function: &mut Function, inst: InstId, order: &Order) {
                 let pp = function.arg(inst, Role::Pp).inverted();
                 function.set_arg(inst, Role::Pp, pp);
             }
+            // What is no register of an address is RZ.
+            Exchange::Base => function.set_arg(inst, roles[0], Operand::zero()),
             Exchange::Swap | Exchange::Sign => {}
         }
     }
