@@ -81,8 +81,8 @@ pub fn analyse(
             lanes.part_behind(*block);
         }
     }
-    // How many changes there were, and how many when a block was last looked at: it has to be looked
-    // at again if there were more since, its own among them.
+    // How many changes there were, and how many when a block was last looked at: it has to be
+    // looked at again if there were more since, its own among them.
     let mut changes = 1;
     let mut known: SecondaryMap<Block, u32> = table(function.block_limit());
     loop {

@@ -116,8 +116,8 @@ impl Candidates {
         peak_of(function, &cfg.rpo, live, stays, |_| 0)
     }
 
-    /// Notes where it is read, and leaves out what is not. `lanes` tell where copies may read uniform
-    /// registers.
+    /// Notes where it is read, and leaves out what is not. `lanes` tell where copies may read
+    /// uniform registers.
     pub fn read(&mut self, function: &Function, places: &Places, lanes: Option<&Varying>, ranges: &mut Ranges) {
         self.readers(function, places, lanes, ranges);
         self.all.retain(|c| !c.groups.is_empty());
