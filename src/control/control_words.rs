@@ -10,7 +10,8 @@
 //! time that the state at its start changes.
 
 use super::in_flight::{Entry, State};
-use super::scoreboard_alloc::{BOARDS, Boards};
+use super::late_reads::LateReads;
+use super::scoreboard_alloc::Boards;
 use super::written_as_nop;
 use crate::analysis::PassCx;
 use crate::ori::cfg::{Cfg, Edges};
@@ -34,7 +35,7 @@ const LONGEST: u16 = 15;
 const LONGEST_STAY: u16 = 11;
 /// The scoreboard that counts groups of asynchronous copies, in bulk or not; only DEPBAR waits for
 /// it.
-const COPIES: u8 = 0;
+pub(super) const COPIES: u8 = 0;
 /// Rounds after which block ends that still need more cycles get the longest stall.
 const ROUNDS: usize = 8;
 /// Rounds after which the function gets conservative control words.
@@ -71,8 +72,6 @@ pub struct Item {
     pub acquires: bool,
     /// Whether it signals completion by its read barrier, although it reads no register.
     pub announces_by_read: bool,
-    /// Whether an instruction overwrites a source that it reads late.
-    pub read_wanted: bool,
     /// Scoreboard for its result, or [`NONE`].
     pub write_bar: u8,
     /// Scoreboard for its late reads, or [`NONE`].
@@ -102,7 +101,6 @@ impl Item {
             wakes: op.has(Prop::Wakes),
             acquires: op == Op::ACQUIRE || op == Op::CCTL && function[inst].mods.get(Mod::Cctl) == value::cctl::IVALL,
             announces_by_read: fence && op.has(Prop::ReadsLate),
-            read_wanted: false,
             write_bar: if op.has(Prop::CopyGroup) { COPIES } else { NONE },
             read_bar: if op.has(Prop::BulkGroup) { COPIES } else { NONE },
             pace: throughput.pace(op, &function[inst].mods),
@@ -128,12 +126,12 @@ impl Item {
 
 /// A block and the state in flight at its start and end.
 #[derive(Clone, Default)]
-struct Room {
-    items: Vec<Item>,
+pub(super) struct Room {
+    pub(super) items: Vec<Item>,
     /// Index of the first item in the function.
-    first: u32,
+    pub(super) first: u32,
     /// Mask of the scoreboards that it waits for because of what blocks before it left in flight.
-    outer: u8,
+    pub(super) outer: u8,
     start: State,
     end: State,
     /// Minimum stall of the first item that may leave the block, as successors require.
@@ -141,7 +139,7 @@ struct Room {
     /// The states at its start and its end in the last round, if it would be the same for that
     /// start now: no item has changed.
     known: Option<(State, State)>,
-    changed: bool,
+    pub(super) changed: bool,
 }
 
 impl Room {
@@ -152,14 +150,17 @@ impl Room {
     }
 }
 
-struct Scheduler<'a> {
+pub(super) struct Scheduler<'a> {
     latency: &'static Latency,
-    cfg: &'a Cfg,
-    rooms: SecondaryMap<Block, Room>,
-    /// Items with late reads that are overwritten and have no scoreboard.
-    wanted: SortedSet<u32>,
+    pub(super) cfg: &'a Cfg,
+    pub(super) rooms: SecondaryMap<Block, Room>,
+    /// Late reads without a scoreboard that something overwrites.
+    wanted: LateReads,
+    /// Late reads that something in another block overwrites, and that it waits for by the
+    /// scoreboard of the result alone.
+    wished: LateReads,
     /// Whether [`COPIES`] counts groups, so that nothing else is given that scoreboard.
-    reserved: bool,
+    pub(super) reserved: bool,
     /// The most cycles that any reader waits for a result, by its file and class, once asked for.
     rests: Vec<[Cell<Option<u16>>; LatencyClass::ALL.len()]>,
 }
@@ -175,7 +176,7 @@ fn write(function: &mut Function, cfg: &Cfg) {
     let (Some(latency), Some(throughput)) = (Latency::of(target), Throughput::of(target)) else { return };
     let rests = vec![[const { Cell::new(None) }; LatencyClass::ALL.len()]; RegFile::B as usize + 1];
     let mut scheduler =
-        Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: SortedSet::new(), reserved: false, rests };
+        Scheduler { latency, cfg, rooms: SecondaryMap::new(), wanted: vec![], wished: vec![], reserved: false, rests };
     let mut first = 0;
     for place in 0..function.layout().len() {
         let block = function.layout()[place];
@@ -214,6 +215,7 @@ impl Scheduler<'_> {
     /// late read needs a scoreboard. Returns whether it converged.
     fn solve(&mut self, function: &Function) -> bool {
         let huge = function.layout().len() > MOST_KNOWN;
+        let mut wishes = true;
         for round in 0..MOST_ROUNDS {
             for block in function.layout() {
                 let room = &mut self.rooms[*block];
@@ -225,10 +227,15 @@ impl Scheduler<'_> {
                 return false;
             }
             let more = self.edges(function, round);
-            if !more && self.wanted.is_empty() {
+            let wanted = std::mem::take(&mut self.wanted);
+            if more || !wanted.is_empty() {
+                self.grant(function, wanted, true);
+                continue;
+            }
+            let wished = std::mem::take(&mut self.wished);
+            if !std::mem::take(&mut wishes) || !self.grant(function, wished, false) {
                 return true;
             }
-            self.grant(function);
         }
         false
     }
@@ -254,42 +261,6 @@ impl Scheduler<'_> {
             self.rooms[block].end = end;
         }
         true
-    }
-
-    /// Assigns scoreboards to the late reads that turned out to be overwritten.
-    fn grant(&mut self, function: &Function) {
-        let wanted = std::mem::take(&mut self.wanted);
-        for block in function.layout() {
-            let behind = self.set_at_start(*block);
-            let room = &mut self.rooms[*block];
-            let range = room.first..room.first + room.items.len() as u32;
-            for number in wanted.range(range) {
-                let at = (number - room.first) as usize;
-                room.changed = true;
-                room.items[at].read_wanted = true;
-                if room.items[at].read_bar == NONE {
-                    let other = room.items[at].write_bar;
-                    room.items[at].read_bar = least_used(room, at, other, self.reserved, behind);
-                }
-            }
-        }
-    }
-
-    /// How often each scoreboard is set at the start of the blocks behind one, and behind these
-    /// where one does little but copy.
-    fn set_at_start(&self, block: Block) -> [usize; BOARDS as usize] {
-        let mut sets = [0; BOARDS as usize];
-        let succs = &self.cfg.succs;
-        let little = succs[block].iter().filter(|succ| self.rooms[**succ].items.len() < NEAR);
-        for succ in succs[block].iter().chain(little.flat_map(|succ| &succs[*succ])) {
-            let first = self.rooms[*succ].items.iter().take(NEAR);
-            for board in first.flat_map(|item| [item.write_bar, item.read_bar]) {
-                if let Some(count) = sets.get_mut(usize::from(board)) {
-                    *count += 1;
-                }
-            }
-        }
-        sets
     }
 
     /// Raises the stalls at the ends of blocks whose successors start too early; returns whether
@@ -395,7 +366,7 @@ impl Scheduler<'_> {
             let number = room.first + at as u32;
             let (before, rest) = room.items.split_at_mut(at);
             let item = &mut rest[0];
-            let (mut lack, wait) = self.needs(&state, item);
+            let (mut lack, wait) = self.needs(&state, item, number, room.first);
             for (pair, apart) in self.latency.each_pair(item.pairs[1]) {
                 lack = lack.max(u16::from(apart.cycles).saturating_sub(ages[pair]));
             }
@@ -442,15 +413,17 @@ impl Scheduler<'_> {
 
     /// Cycles that are missing before an item, as [`Scheduler::lack`], and the scoreboards that it
     /// must wait for. Late reads that it overwrites and that have no scoreboard are recorded.
-    fn needs(&mut self, state: &State, item: &Item) -> (u16, u8) {
+    fn needs(&mut self, state: &State, item: &Item, number: u32, first: u32) -> (u16, u8) {
         let (mut lack, mut wait) = (0, 0u8);
         let mut wanted: SmallVec<[u32; 8]> = SmallVec::new();
+        let mut by_result: SmallVec<[(u32, u8); 4]> = SmallVec::new();
         self.each_need(state, &item.effects, |needed, entry| match needed {
             Needed::Cycles(n) if !entry.announced => {
                 lack = lack.max(u16::from(n).saturating_sub(state.age(entry)));
             }
             Needed::Scoreboard if entry.announced && entry.boards & wait == 0 => match entry.first {
                 0 => wanted.push(entry.item),
+                board if !entry.write && board == entry.boards => by_result.push((entry.item, board)),
                 board => wait |= board,
             },
             _ => {}
@@ -468,7 +441,16 @@ impl Scheduler<'_> {
             let unguarded = state.entries().filter(|(_, e)| e.announced && !e.write && e.boards == 0);
             wanted.extend(unguarded.map(|(_, e)| e.item));
         }
-        self.wanted.extend(wanted);
+        let wished =
+            by_result.iter().filter(|(other, board)| wait & board == 0 && (*other >= number || *other < first));
+        let wished: SmallVec<[u32; 4]> = wished.map(|(number, _)| *number).collect();
+        wait = by_result.iter().fold(wait, |mask, (_, board)| mask | board);
+        if !wanted.is_empty() || !wished.is_empty() {
+            let results = state.entries().filter(|(_, e)| e.announced && e.write && e.boards & wait == 0);
+            let busy = results.fold(0, |mask, (_, e)| mask | e.boards);
+            self.wanted.extend(wanted.into_iter().map(|number| (number, busy)));
+            self.wished.extend(wished.into_iter().map(|number| (number, busy)));
+        }
         (lack, wait)
     }
 
@@ -566,21 +548,6 @@ fn pull(items: &mut [Item]) -> u16 {
         }
     }
     lead
-}
-
-/// Instructions before and behind one of which the scoreboards are compared.
-const NEAR: usize = 16;
-
-/// The scoreboard that the fewest instructions near an item set, with those at the start of the
-/// blocks `behind`: what overwrites the source stands there, and would wait for them too.
-fn least_used(room: &Room, at: usize, other: u8, reserved: bool, behind: [usize; BOARDS as usize]) -> u8 {
-    let near = &room.items[at.saturating_sub(NEAR)..(at + NEAR).min(room.items.len())];
-    let used = |board: u8| {
-        let sets = near.iter().filter(|i| i.write_bar == board || i.read_bar == board).count();
-        sets + behind[usize::from(board)] + usize::from(room.outer >> board & 1)
-    };
-    let from = if reserved { COPIES + 1 } else { 0 };
-    (from..BOARDS).filter(|b| *b != other).min_by_key(|b| used(*b)).unwrap_or(NONE)
 }
 
 /// Whether all that must wait for a read of the class `older` before they write wait for a read of

@@ -3,6 +3,7 @@
 pub mod conservative;
 pub mod control_words;
 pub(crate) mod in_flight;
+mod late_reads;
 pub(crate) mod scoreboard_alloc;
 
 use crate::ori::{Function, InstId};
