@@ -37,7 +37,7 @@ const MOVES: usize = 5;
 /// others take.
 const FEW: usize = 32;
 /// Classes that are placed at most before it gives up, in all and for each class of the function.
-const PLACED: usize = 6_000;
+const PLACED: usize = 2_000;
 const PLACED_EACH: usize = 3;
 
 /// Assigns the general registers of these classes, which have a place each, in fewer registers if

@@ -215,7 +215,6 @@ impl Scheduler<'_> {
     /// late read needs a scoreboard. Returns whether it converged.
     fn solve(&mut self, function: &Function) -> bool {
         let huge = function.layout().len() > MOST_KNOWN;
-        let mut wishes = true;
         for round in 0..MOST_ROUNDS {
             for block in function.layout() {
                 let room = &mut self.rooms[*block];
@@ -227,13 +226,11 @@ impl Scheduler<'_> {
                 return false;
             }
             let more = self.edges(function, round);
-            let wanted = std::mem::take(&mut self.wanted);
-            if more || !wanted.is_empty() {
-                self.grant(function, wanted, true);
-                continue;
-            }
-            let wished = std::mem::take(&mut self.wished);
-            if !std::mem::take(&mut wishes) || !self.grant(function, wished, false) {
+            let (wanted, wished) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.wished));
+            let mut again = more || !wanted.is_empty();
+            self.grant(function, wanted, true);
+            again |= round == 0 && self.grant(function, wished, false);
+            if !again {
                 return true;
             }
         }

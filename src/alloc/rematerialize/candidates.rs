@@ -88,10 +88,9 @@ pub struct Candidates {
 impl Candidates {
     /// What may be repeated.
     pub fn new(function: &Function, places: &Places) -> Candidates {
-        let limit = function.regs().len();
         let mut candidates = Candidates {
             all: Vec::new(),
-            of: table(limit),
+            of: SecondaryMap::new(),
             definition: definitions(function, places),
             several: Several::default(),
             repeatable: Vec::new(),
@@ -104,7 +103,35 @@ impl Candidates {
         };
         candidates.several = Several::of(function, places, &candidates.definition);
         candidates.repeatable(function, places);
+        candidates.list(function);
         candidates
+    }
+
+    /// Forgets what was read and chosen, and leaves what may be repeated.
+    pub fn again(mut self, function: &Function) -> Candidates {
+        self.extended = false;
+        self.list(function);
+        self
+    }
+
+    /// Those of what may be repeated that define general registers.
+    fn list(&mut self, function: &Function) {
+        self.of = table(function.regs().len());
+        self.all.clear();
+        for (block, inst) in &self.repeatable {
+            let mut regs = SmallVec::new();
+            function.for_each_def(*inst, |reg| {
+                if function[reg].file == File::R {
+                    regs.push(reg);
+                }
+            });
+            if regs.is_empty() {
+                continue;
+            }
+            regs.iter().for_each(|reg: &VReg| self.of[*reg] = Some(self.all.len() as u32));
+            let groups = SmallVec::new();
+            self.all.push(Candidate { inst: *inst, home: *block, regs, groups, density: 0.0, chosen: false });
+        }
     }
 
     /// Most general registers that live at once whatever is repeated.
@@ -173,18 +200,6 @@ impl Candidates {
                     self.all_anchors.push(anchors);
                 }
                 self.repeatable.push((*block, *inst));
-                let mut regs = SmallVec::new();
-                function.for_each_def(*inst, |reg| {
-                    if function[reg].file == File::R {
-                        regs.push(reg);
-                    }
-                });
-                if regs.is_empty() {
-                    continue;
-                }
-                regs.iter().for_each(|reg: &VReg| self.of[*reg] = Some(self.all.len() as u32));
-                let groups = SmallVec::new();
-                self.all.push(Candidate { inst: *inst, home: *block, regs, groups, density: 0.0, chosen: false });
             }
         }
     }

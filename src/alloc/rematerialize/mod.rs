@@ -116,6 +116,8 @@ struct Known {
     /// The peak of general registers.
     most: Option<u32>,
     ranges: Option<(Ranges, Sweep)>,
+    /// What may be repeated, with the [`Places::what`] that it depends on.
+    found: Option<([bool; 3], Candidates)>,
 }
 
 /// One round, if more live than is wanted; whether more live than may live in loops, and values
@@ -131,7 +133,9 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
     let (cfg, loops, dominators) = (cx.cfg(), cx.loops(), cx.dominators());
     let uniform = exchanged && peak(cx.function, &live, File::UR) <= UNIFORM;
     let places = Places { cfg: &cfg, loops: &loops, dominators: &dominators, deeper, anchored, exchanged, uniform };
-    let mut candidates = Candidates::new(cx.function, &places);
+    let found = known.found.take().filter(|(what, _)| *what == places.what());
+    let mut candidates =
+        found.map_or_else(|| Candidates::new(cx.function, &places), |(_, found)| found.again(cx.function));
     let most = known.most;
     let saves = |least: u32| exchanged && most.is_some_and(|most| least + LESS <= most);
     if whole {
@@ -147,6 +151,7 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
         known.ranges.take().map_or_else(|| (from(), None), |(ranges, sweep)| (ranges, Some(sweep)));
     candidates.read(function, &places, lanes.as_deref(), &mut ranges);
     if candidates.all.is_empty() {
+        known.found = Some((places.what(), candidates));
         return false;
     }
     let sweep = sweep.filter(|_| !candidates.extended).unwrap_or_else(|| Sweep::new(function, &ranges));
@@ -157,7 +162,8 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
             sweep.run(&mut candidates, (&places, &ranges), least);
         }
     }
-    if candidates.all.iter().any(|c| c.chosen) {
+    let changed = candidates.all.iter().any(|c| c.chosen);
+    if changed {
         rewrite::run(function, &places, &candidates, &ranges);
         *known = Known::default();
         cx.invalidate(&[Analysis::Cfg, Analysis::Dominators, Analysis::PostDominators, Analysis::Loops]);
@@ -165,6 +171,9 @@ fn round(cx: &mut PassCx, kind: Kind, wanted: u32, known: &mut Known) -> bool {
         known.ranges = Some((ranges, sweep));
     }
     let through = candidates.all.iter().flat_map(|c| &c.groups).any(|g| g.serves);
+    if !changed {
+        known.found = Some((places.what(), candidates));
+    }
     through && (least.live > in_loops.min(limit) || least.calls > CALLS)
 }
 
@@ -236,6 +245,11 @@ pub struct Places<'a> {
 }
 
 impl Places<'_> {
+    /// What it depends on whether an instruction may be repeated.
+    fn what(&self) -> [bool; 3] {
+        [self.anchored, self.exchanged, self.uniform]
+    }
+
     /// The block that computes what a block reads and another one defines: the block itself, or one
     /// before the loops around it that the other one is not in.
     pub fn place(&self, block: Block, home: Block) -> Option<Block> {
