@@ -7,6 +7,7 @@
 //! bytes from the start of its section.
 
 use super::passthrough::Kept;
+use crate::tables::elf::{ElfTarget, ReservedRow};
 
 /// One cubin: an executable (what the driver loads) or a relocatable object (`-c`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +66,15 @@ pub struct Cubin {
 }
 
 impl Cubin {
+    /// Whether it has a symbol of the reserved shared memory, if its kernels use shared memory.
+    pub fn describes(&self, row: &ReservedRow, target: &ElfTarget) -> bool {
+        let suits = match self.kind {
+            ElfKind::Relocatable => row.when_object || row.section.is_empty(),
+            ElfKind::Executable => !row.when_object && !(row.when_linked && self.separate),
+        };
+        suits && (!row.when_tensor || self.allocates_tensor_memory()) && row.sms.contains(&target.sm)
+    }
+
     /// Whether a function allocates tensor memory.
     pub fn allocates_tensor_memory(&self) -> bool {
         self.functions.iter().any(|function| function.tensor.allocates)

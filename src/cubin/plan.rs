@@ -8,7 +8,7 @@ use super::model::{Cubin, ElfKind, Function, Image, Reloc};
 use super::passthrough::KeptSection;
 use super::{frame, notes};
 use crate::sorted::SortedMap;
-use crate::tables::elf::{Content, ElfTarget, SECTIONS, Scope, SectionRow};
+use crate::tables::elf::{Content, ElfTarget, RESERVED, ReservedRow, SECTIONS, Scope, SectionRow};
 use crate::tables::targets::TARGETS;
 
 /// A planned section: its name, the source of its header fields, and its content as far as it needs
@@ -182,9 +182,15 @@ fn uniform(target: &ElfTarget) -> u32 {
     info.map_or(0, |info| info.ur_count)
 }
 
-/// The reserved part of shared memory; relocatable objects do not have it yet.
+/// The reserved part of shared memory: in an object, of what it needs itself.
 fn reserved_shared(cubin: &Cubin, target: &ElfTarget) -> Option<Image> {
-    let (size, align) = target.reserved_shared.filter(|_| cubin.kind == ElfKind::Executable && !cubin.separate)?;
+    let described = |row: &&ReservedRow| !row.section.is_empty() && cubin.describes(row, target);
+    let mut symbols = RESERVED.iter().filter(described);
+    if cubin.kind == ElfKind::Relocatable {
+        let (size, align) = symbols.fold((0, 0), |(size, align), row| (size + row.size, align.max(row.value)));
+        return (size > 0).then(|| Image { size, align, ..Image::default() });
+    }
+    let (size, align) = target.reserved_shared.filter(|_| !cubin.separate || symbols.next().is_some())?;
     let size = size + if cubin.allocates_tensor_memory() { TENSOR_PARTITION } else { 0 };
     Some(Image { size, align, ..Image::default() })
 }

@@ -197,14 +197,8 @@ impl Table<'_> {
         if !self.cubin.kept.order.symbols.is_empty() {
             return Ok(());
         }
-        let object = self.cubin.kind == ElfKind::Relocatable;
-        let separate = self.cubin.separate;
-        let tensor = self.cubin.allocates_tensor_memory();
-        let there = |row: &ReservedRow| match object {
-            true => row.section.is_empty(),
-            false => !row.when_object && (tensor || !row.when_tensor) && (row.section.is_empty() || !separate),
-        };
-        for row in RESERVED.iter().filter(|row| row.sms.contains(&target.sm) && wanted(row) && there(row)) {
+        let cubin = self.cubin;
+        for row in RESERVED.iter().filter(|row| wanted(row) && cubin.describes(row, target)) {
             let section = if row.section.is_empty() { 0 } else { self.section(row.section)? };
             let name = row.name.to_string();
             let (info, other, value, size) = (row.info, row.other, row.value, row.size);

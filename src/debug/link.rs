@@ -36,6 +36,8 @@ pub fn link(cubin: &mut Cubin, module: &Module, facts: &mut Facts) -> Result<(),
     place_tables(cubin, &mut known);
     let constants = cubin.variables.iter().filter(|v| v.space == Home::Constant);
     known.extend(constants.map(|v| (v.name.clone(), v.offset)));
+    let partition = ElfTarget::of_sm(cubin.sm).and_then(ElfTarget::tensor_partition);
+    known.extend(partition.map(|(name, at)| (name.to_string(), at)));
     for function in &mut cubin.functions {
         let relocs = std::mem::take(&mut function.code_relocs);
         function.code_relocs = settle(&mut function.code, relocs, &known, layout);

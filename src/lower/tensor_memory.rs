@@ -13,7 +13,7 @@ use crate::ori::build::int::LUT_AND_3;
 use crate::ori::mods::*;
 use crate::ori::{File, InstId, Operand};
 use crate::ptx::ast;
-use crate::tables::elf::ElfTarget;
+use crate::tables::elf::{ElfTarget, RelocRole};
 use crate::tables::ptx::{AtomOp, CtaGroup, ScalarType, Space, TensorShape};
 use crate::tables::{Mod, Op, Role, value};
 
@@ -189,11 +189,10 @@ impl Builder<'_> {
 
     /// The part of the reserved shared memory that tells what the block has allocated.
     pub(super) fn partition(&mut self) -> Lowered<Operand> {
-        if self.globals.object {
-            return Err(Refusal::NotBuilt);
-        }
-        let reserved = ElfTarget::of_sm(self.target.sm).and_then(|elf| elf.reserved_shared).ok_or(Refusal::NotBuilt)?;
-        let (window, base, sum) = (self.shared_window(), self.imm(reserved.0 as u32), self.temp());
+        let elf = ElfTarget::of_sm(self.target.sm).ok_or(Refusal::NotBuilt)?;
+        let (symbol, at) = elf.tensor_partition().ok_or(Refusal::NotBuilt)?;
+        let base = if self.globals.object { self.linked(RelocRole::Shared, symbol, 0) } else { self.imm(at as u32) };
+        let (window, sum) = (self.shared_window(), self.temp());
         self.add(sum, window, base);
         Ok(sum)
     }

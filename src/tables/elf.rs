@@ -176,6 +176,8 @@ pub struct ReservedRow {
     pub when_object: bool,
     /// Only if a kernel allocates tensor memory.
     pub when_tensor: bool,
+    /// Not where every function has a section of its own.
+    pub when_linked: bool,
     pub info: u8,
     pub other: u8,
     /// Empty: undefined.
@@ -271,6 +273,13 @@ impl ElfTarget {
     /// Facts of an SM number; `None` if its cubins are unknown.
     pub fn of_sm(sm: u32) -> Option<&'static ElfTarget> {
         ELF_TARGETS.iter().find(|target| target.sm == sm)
+    }
+
+    /// The symbol of what a block keeps of tensor memory, and its place in shared memory.
+    pub fn tensor_partition(&self) -> Option<(&'static str, u64)> {
+        let is_it =
+            |row: &&ReservedRow| row.when_tensor && !row.when_object && row.size > 0 && row.sms.contains(&self.sm);
+        RESERVED.iter().find(is_it).map(|row| (row.name, row.value))
     }
 
     /// Byte offset in c\[0\] of the first parameter. `usual` is the offset of the generation,

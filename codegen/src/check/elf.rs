@@ -85,7 +85,7 @@ fn targets(elf: &Elf, report: &mut Report) {
         }
     }
     for row in &elf.reserved {
-        word(report, row.at, "when", &row.when, &["always", "shared", "tensor", "object"]);
+        word(report, row.at, "when", &row.when, &["always", "linked", "shared", "tensor", "object", "object_tensor"]);
         if let Some(sm) = row.sms.iter().find(|sm| !elf.targets.iter().any(|t| t.sm == **sm)) {
             report.at("names", format!("{}: no row of elf/targets.ron has sm {sm}", row.name), row.at);
         }

@@ -146,12 +146,12 @@ fn reserved(elf: &Elf) -> TokenStream {
     let count = elf.reserved.len();
     let rows = elf.reserved.iter().map(|row| {
         let (name, sms, info, other) = (&row.name, &row.sms, row.info, row.other);
-        let (when_shared, when_object) = (row.when == "shared", row.when == "object");
-        let when_tensor = row.when == "tensor";
+        let (when_shared, when_object) = (row.when == "shared", row.when.starts_with("object"));
+        let (when_tensor, when_linked) = (row.when.ends_with("tensor"), row.when == "linked");
         let (section, value, size) = (&row.section, row.value, row.size);
         quote! { ReservedRow {
-            name: #name, sms: &[#(#sms),*], when_shared: #when_shared, when_object: #when_object, when_tensor: #when_tensor, info: #info, other: #other, section: #section,
-            value: #value, size: #size,
+            name: #name, sms: &[#(#sms),*], when_shared: #when_shared, when_object: #when_object, when_tensor: #when_tensor,
+            when_linked: #when_linked, info: #info, other: #other, section: #section, value: #value, size: #size,
         } }
     });
     quote! {
