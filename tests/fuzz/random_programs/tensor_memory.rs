@@ -71,9 +71,9 @@ fn within(random: &mut Random, place: &Place, kind: usize) -> String {
     text += "tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync; ";
     text += "ld.shared.b32 TN, [columns]; and.b32 TR, t, 96; shl.b32 TR, TR, 16; add.u32 TR, TR, TN; ";
     text += &match kind {
-        0 => filled(random, "", COLUMNS) + &pieces(random),
+        0 => filled(random, "", COLUMNS) + &pieces(random, place),
         1 => filled(random, "", COLUMNS) + &copies(random, place),
-        2 => wide(random),
+        2 => wide(random, place),
         _ => product(random, place),
     };
     text += &format!("tcgen05.fence::before_thread_sync; {}", all_meet(place));
@@ -115,7 +115,7 @@ const SHAPES: [(&str, usize, usize, bool); 5] = [
 ];
 
 /// Loads and stores in random shapes, in the columns that are filled.
-fn pieces(random: &mut Random) -> String {
+fn pieces(random: &mut Random, place: &Place) -> String {
     let mut text = String::new();
     for _ in 0..1 + random.below(4) {
         let (shape, registers, columns, half) = SHAPES[random.below(SHAPES.len())];
@@ -131,19 +131,40 @@ fn pieces(random: &mut Random) -> String {
             text += &format!("tcgen05.st.sync.aligned.{shape}.x{times}.b32 [TR+{from}]{apart}, {}; ", list(count));
             text += "tcgen05.wait::st.sync.aligned; ";
         } else {
-            text += &format!("tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {}, [TR+{from}]{apart}; ", list(count));
-            text += "tcgen05.wait::ld.sync.aligned; ";
-            for i in 0..count {
-                text += &taken(random, &format!("E{i}"));
-            }
+            let at = format!("[TR+{from}]{apart}");
+            text += &load(random, place, (shape, times, count), &at);
         }
         text += "} ";
     }
     text
 }
 
+/// A load of a shape, so many times, to so many registers; it may find the least or greatest of each
+/// thread's, where the target and the shape have that. Any bits do, as none is rounded.
+fn load(random: &mut Random, place: &Place, what: (&str, usize, usize), at: &str) -> String {
+    let (shape, times, count) = what;
+    let all = list(count);
+    let finds = place.from(101) && shape.contains("32b") && times > 1 && random.below(2) == 0;
+    let mut text = if finds {
+        let which = ["min", "max"][random.below(2)];
+        let of = match random.below(3) {
+            0 => [".u32", ".s32"][random.below(2)].to_string(),
+            _ => format!("{}{}.f32", ["", ".abs"][random.below(2)], ["", ".NaN"][random.below(2)]),
+        };
+        format!("tcgen05.ld.red.sync.aligned.{shape}.x{times}.{which}{of} {all}, TA, {at}; ")
+    } else {
+        format!("tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {all}, {at}; ")
+    };
+    text += "tcgen05.wait::ld.sync.aligned; ";
+    if finds {
+        text += &taken(random, "TA");
+    }
+    (0..count).for_each(|i| text += &taken(random, &format!("E{i}")));
+    text
+}
+
 /// Stores and loads many columns at once.
-fn wide(random: &mut Random) -> String {
+fn wide(random: &mut Random, place: &Place) -> String {
     let (shape, registers, columns, _) = SHAPES[random.below(SHAPES.len())];
     let times = (ALLOTTED / columns) >> [0, 1, 1, 2, 2, 3][random.below(6)];
     let count = registers * times;
@@ -153,9 +174,7 @@ fn wide(random: &mut Random) -> String {
     let all = list(count);
     text +=
         &format!("tcgen05.st.sync.aligned.{shape}.x{times}.b32 [TR]{apart}, {all}; tcgen05.wait::st.sync.aligned; ");
-    text +=
-        &format!("tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {all}, [TR]{apart}; tcgen05.wait::ld.sync.aligned; ");
-    (0..count).for_each(|i| text += &taken(random, &format!("E{i}")));
+    text += &load(random, place, (shape, times, count), &format!("[TR]{apart}"));
     text + "} "
 }
 
