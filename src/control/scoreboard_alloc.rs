@@ -6,10 +6,10 @@
 //! left to these: a read is soon over, and one that shares with a load waits for memory. A late
 //! read (WAR) gets a scoreboard only if its register is overwritten before the result is waited
 //! for, by an instruction that must wait for the read, and of the reads of a register that happen
-//! in order only the last; across blocks only on demand (`late_reads`). What a block leaves in flight is known to
-//! those behind it: where they wait for it, a loop does in each turn, and for all else that the
-//! same scoreboard counts. The choice affects only speed: `control_words` derives the waits from
-//! it.
+//! in order only the last; across blocks only on demand (`late_reads`). What a block leaves in
+//! flight is known to those behind it: where they wait for it, a loop does in each turn, and for
+//! all else that the same scoreboard counts. The choice affects only speed: `control_words` derives
+//! the waits from it.
 
 use super::control_words::{Item, NONE};
 use crate::ori::Block;

@@ -70,7 +70,7 @@ impl Cubin {
     pub fn describes(&self, row: &ReservedRow, target: &ElfTarget) -> bool {
         let suits = match self.kind {
             ElfKind::Relocatable => row.when_object || row.section.is_empty(),
-            ElfKind::Executable => !row.when_object && !(row.when_linked && self.separate),
+            ElfKind::Executable => !(row.when_object || row.when_linked && self.separate),
         };
         suits && (!row.when_tensor || self.allocates_tensor_memory()) && row.sms.contains(&target.sm)
     }

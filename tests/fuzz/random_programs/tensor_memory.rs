@@ -139,8 +139,8 @@ fn pieces(random: &mut Random, place: &Place) -> String {
     text
 }
 
-/// A load of a shape, so many times, to so many registers; it may find the least or greatest of each
-/// thread's, where the target and the shape have that. Any bits do, as none is rounded.
+/// A load of a shape, so many times, to so many registers; it may find the least or greatest of
+/// each thread's, where the target and the shape have that. Any bits do, as none is rounded.
 fn load(random: &mut Random, place: &Place, what: (&str, usize, usize), at: &str) -> String {
     let (shape, times, count) = what;
     let all = list(count);
