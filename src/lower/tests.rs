@@ -5,6 +5,7 @@ use super::{LoweredModule, lower};
 use crate::diag::Diagnostic;
 use crate::ori::{text, verify};
 use crate::tables::Feature;
+use crate::tables::elf::ElfTarget;
 use crate::tables::targets::{TARGETS, Target, Variant};
 use std::path::Path;
 
@@ -21,6 +22,9 @@ const REFUSED: [&str; 5] = [
     "'redux.sync.max.NaN.f32' is not implemented",
     "'redux.sync.min.f32' is not implemented",
 ];
+
+/// What needs tensor memory to be allocated.
+const ALLOCATION: [&str; 3] = ["'tcgen05.alloc.", "'tcgen05.dealloc.", "'tcgen05.relinquish_alloc_permit'"];
 
 /// Reads of textures that are refused where they are calls of the driver.
 const TEXTURES: [&str; 2] = ["with a comparison", "'tex.2dms'"];
@@ -97,11 +101,15 @@ fn kernels_lower_and_verify() {
         let own = crate::ptx::parse(&source).0.and_then(|m| Target::by_name(&m.target.name)).map_or(0, |t| t.sm);
         let built = TARGETS.iter().filter(|t| t.generation.is_some() && t.variant == Variant::Base);
         for target in built.filter(|t| t.sm >= own) {
-            let other: &[&str] = if target.has(Feature::TextureOpcodes) { &[] } else { &TEXTURES };
+            let textures: &[&str] = if target.has(Feature::TextureOpcodes) { &[] } else { &TEXTURES };
+            let allocates = ElfTarget::of_sm(target.sm).is_some_and(|elf| elf.tensor_partition().is_some());
+            let allocation: &[&str] = if allocates { &[] } else { &ALLOCATION };
             let target = target.name;
             match lowered(&source, target) {
                 Err(diagnostics) => {
-                    let refused = |d: &Diagnostic| REFUSED.iter().chain(other).any(|form| d.message.contains(form));
+                    let refused = |d: &Diagnostic| {
+                        REFUSED.iter().chain(textures).chain(allocation).any(|form| d.message.contains(form))
+                    };
                     let built = |d: &&Diagnostic| !refused(d);
                     diagnostics
                         .iter()
