@@ -409,7 +409,9 @@ impl Scheduler<'_> {
     }
 
     /// Cycles that are missing before an item, as [`Scheduler::lack`], and the scoreboards that it
-    /// must wait for. Late reads that it overwrites and that have no scoreboard are recorded.
+    /// must wait for. Recorded are late reads that it overwrites and that have no scoreboard, and
+    /// those for which it waits by a result's alone, if they are not before it (`number`) in its
+    /// own block, which begins with `first`: there `scoreboard_alloc` has weighed it.
     fn needs(&mut self, state: &State, item: &Item, number: u32, first: u32) -> (u16, u8) {
         let (mut lack, mut wait) = (0, 0u8);
         let mut wanted: SmallVec<[u32; 8]> = SmallVec::new();
