@@ -36,7 +36,8 @@ const MOVES: usize = 5;
 /// Below this part of all classes it costs less to release one by one than to note afresh what the
 /// others take.
 const FEW: usize = 32;
-/// Classes that are placed at most before it gives up, in all and for each class of the function.
+/// Classes that are placed at most before it gives up, in all and for each class of the function:
+/// 6,000 took 3 % more time on Triton's files for 0.1 % fewer registers there and on production's.
 const PLACED: usize = 2_000;
 const PLACED_EACH: usize = 3;
 

@@ -686,6 +686,6 @@ fn place_arguments(
 
 /// Where a block keeps what it allocates of tensor memory, and whether in pairs, if it allocates.
 fn tensor_at(target: &Target, function: &Function) -> Option<(usize, bool)> {
-    let reserved = crate::tables::elf::ElfTarget::of_sm(target.sm)?.reserved_shared?;
-    function.tensor.allocates.then_some((reserved.0 as usize, function.tensor.pair))
+    let (_, at) = crate::tables::elf::ElfTarget::of_sm(target.sm)?.tensor_partition()?;
+    function.tensor.allocates.then_some((at as usize, function.tensor.pair))
 }
