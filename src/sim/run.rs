@@ -281,7 +281,8 @@ pub fn run_decoded(
         block: shape.block,
         cluster,
         registers: if changes { 256 } else { (held + 8).min(256) },
-        entry_registers: changes.then_some(held as u16),
+        // A warp is given whole units.
+        entry_registers: changes.then_some(held.next_multiple_of(info.reg_unit as usize) as u16),
         zeroed: target.has(Feature::EntryFlagInUniformRegister).then_some(ENTRY_FLAG),
         shared_bytes: shared_bytes(function, info, shape.smem),
         reserved_bytes: info.shared_base as usize,

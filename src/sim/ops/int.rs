@@ -34,6 +34,8 @@ pub struct Lea {
     pub sx32: bool,
     /// Whether a carry comes in.
     pub x: bool,
+    /// Whether `a` is a negated number: then the carry says that nothing was borrowed.
+    pub negated: bool,
 }
 
 /// `LEA`: (a << shift) + b, or with the high word of the shifted pair c:a; returns the sum and its
@@ -43,7 +45,9 @@ pub fn lea(how: Lea, a: u32, b: u32, c: u32, carry: u32) -> (u32, u32) {
     let pair = u64::from(high) << 32 | u64::from(a);
     let shifted = pair << (how.shift & 31);
     let part = if how.hi { (shifted >> 32) as u32 } else { shifted as u32 };
-    add3(part, b, 0, carry)
+    let (sum, out) = add3(part, b, 0, carry);
+    // Zero is taken away as its complement and one, which carry.
+    (sum, out | u32::from(how.negated && part == 0))
 }
 
 /// The modifiers of a funnel shift.
@@ -236,6 +240,9 @@ mod tests {
         let hi = Lea { shift: 2, hi: true, x: true, ..Lea::default() };
         assert_eq!(lea(hi, 0xc000_0001, 10, 0, 1), (14, 0));
         assert_eq!(lea(Lea { sx32: true, ..hi }, 0xc000_0001, 10, 0, 1), (10, 1));
+        let minus = Lea { shift: 7, negated: true, ..Lea::default() };
+        assert_eq!((lea(minus, 0, 70, 0, 0), lea(minus, 1u32.wrapping_neg(), 70, 0, 0)), ((70, 1), (-58i32 as u32, 0)));
+        assert_eq!(lea(minus, 1u32.wrapping_neg(), 128, 0, 0), (0, 1));
     }
 
     #[test]

@@ -116,6 +116,8 @@ impl AddressOp {
     /// Applies the conversion or test.
     pub fn apply(self, address: u64) -> u64 {
         match self {
+            // A move of 32 bits keeps only the place in the window.
+            AddressOp::ToGeneric(Space::Param | Space::ParamEntry) if address < WINDOW => PARAM_WINDOW + address,
             AddressOp::ToGeneric(space) => generic(space, address),
             AddressOp::FromGeneric(space) => address.wrapping_sub(generic(space, 0)),
             AddressOp::IsIn(space) => {

@@ -826,6 +826,22 @@ def param_space():
     return [launch("param_space", 1, 1, [OUT("u32", inside + inside), scalar("u64", 7)])]
 
 
+def param_address_narrow():
+    words = [1000 + 37 * i for i in range(16)]
+    return [launch("param_address_narrow", 1, 16, [STRUCT("array(type: u32, data: iota(16, 1000, 37))"), scalar("u32", 5), OUT("u32", [w + 5 for w in words])])]
+
+
+def shifted_difference():
+    out = []
+    for limit in (70, 0, -3):
+        words = []
+        for t in range(8):
+            left = limit - (t >> 1 << 5)
+            words += [left & M32, left >> 32 & M32, int(left > 0), t]
+        out.append(launch("shifted_difference", 1, 8, [OUT("u32", words), scalar("s32", limit)]))
+    return out
+
+
 def narrow_addresses():
     words = [100 + (t ^ 1) + 1000 * (38 + 3 * t) for t in range(32)] + [7 * t for t in range(32)] + [105 + (t ^ 3) for t in range(32)]
     return [launch("narrow_addresses", 1, 32, [OUT("u32", words)])]
@@ -1632,6 +1648,12 @@ def max_registers():
             value = value * 3 + x[4 * t + 7 * k % count] & M32
         out.append(value)
     return [launch("handed", 1, 384, [IN("u32", x), OUT("u32", out)], targets=["sm_90a"])]
+
+
+def max_registers_all():
+    x = lcg("u32", 256, 633, M32)
+    out = [x[t] + 3 * x[t - 128] & M32 if t >= 128 else x[t] for t in range(256)]
+    return [launch("max_registers_all", 1, 256, [IN("u32", x), OUT("u32", out)], targets=["sm_90a"])]
 
 
 def multimem():
@@ -2568,7 +2590,7 @@ KERNELS = [
     matrix_products_kind, matrix_products_tiny,
     matrix_moves, matrix_stores, matrix_tiles, matrix_tiles_wide,
     stack_memory, wide_variable, wide_registers, video, integers_wide, vector_registers,
-    cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, narrow_addresses, load_over_product,
+    cluster_of_one, matrix_quarters, large_parameters, stack_calls, stack_calls_any, param_space, param_address_narrow, shifted_difference, narrow_addresses, load_over_product,
     funnel_sums, packed_integers, packed_singles, redux_floats, return_if,
     initializers, calls_vectors, calls_without_abi, call_numbers, small_programs, modifier_orders,
     parameterised_names, flags_of_loops, uniform_atomics, uniform_branches, declared_twice, several_results, warp_neighbours, elections, elections_told, elections_later, random_programs, run_time_barriers,
@@ -2576,7 +2598,7 @@ KERNELS = [
     volatile_local,
     carryless, set_lanes_107, read_only, sums_of_subnormals, locality_domains, barrier_phases, fences_restricted, *MEETINGS, assertions, printed, printed_apart, mbarriers, mbarriers_bytes,
     bulk_copies, bulk_copies_cluster, bulk_copies_masked, groups_apart, quotients_of_atomics,
-    tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, multimem, clusters_several,
+    tensors, tensors_rows, tensors_images, tensors_cluster, tensor_maps, clusters_async, max_registers, max_registers_all, multimem, clusters_several,
     constants_behind_calls, clusters_wide, clusters_cancelled, clusters_cancelled_all, stores_released, copies_alone, copies_beside, clusters_multicast, clusters_multicast_16, packed_types_107, clusters_multicast_107, arrivals_multicast_107, copies_with_orders, priorities_107, textures, surfaces, queries, samplers, references, textures_addressed, textures_gradients, textures_apart, textures_compared,
     meetings_before_exit, open_parameters, narrow_from_halves, narrow_truncated_107, bfloats_from_narrow, constants, frame_words, copies_chosen, tensor_memory_wait, tensor_memory_exclusive_107, unaligned_parameters, unaligned_words, unusual_quotients, variables_kept, walking_pointers,
 ]

@@ -112,7 +112,9 @@ fn sum_or_product(b: &mut Builder) -> Result<Option<Alu>, String> {
                 b.code.a = b.src(Role::A, false, Kind::Int)?;
                 b.plus -= 1;
             }
-            let how = Lea { shift: b.imm(Role::Sh) as u8, hi: b.has("HI"), sx32: b.has("SX32"), x };
+            let (hi, sx32) = (b.has("HI"), b.has("SX32"));
+            let negated = b.arg(Role::A).neg && !hi;
+            let how = Lea { shift: b.imm(Role::Sh) as u8, hi, sx32, x, negated };
             Alu::Lea { how, plus: b.plus }
         }
         _ => return Ok(None),
