@@ -321,7 +321,8 @@ impl Machine<'_> {
             }
             Exec::BranchAny { target } => return Ok(if held == 0 { Flow::Next } else { Flow::Jump(target) }),
             Exec::Branch { target, .. } if held == s.group => return Ok(Flow::Jump(target)),
-            Exec::Branch { .. } if held == 0 => return Ok(Flow::Next),
+            // BRA.U is for all or for none: ptxas passes a region of BSSY with it where nobody needs what is inside.
+            Exec::Branch { uniform, .. } if uniform || held == 0 => return Ok(Flow::Next),
             Exec::Break { bar } if held != 0 => {
                 control::leave_region(w, bar.into(), held);
                 return Ok(Flow::Next);
