@@ -32,18 +32,19 @@ const TYPES: [(&str, &str, usize, u32, u32); 8] = [
 ];
 /// Floats of at most 8 bits, and their codes.
 const SMALL: [(&str, u32); 5] = [("e4m3", 0), ("e5m2", 1), ("e2m3", 3), ("e3m2", 4), ("e2m1", 5)];
-/// Products with scales: kind, how the elements under one of them are said, and how many they are.
+/// Products with scales: kind, how the elements under one of them are said, and how many they are
+/// of a dense one. The first half have rows of their own, and are drawn twice as often.
 const SCALED: [(&str, &str, usize); 10] = [
-    ("mxf8f6f4", "", 32),
     ("mxf8f6f4", ".scale_vec::1X", 32),
-    ("mxf8f6f4", ".block32", 32),
-    ("mxf4", "", 32),
     ("mxf4", ".scale_vec::2X", 32),
-    ("mxf4", ".block32", 32),
     ("mxf4nvf4", ".scale_vec::2X", 32),
-    ("mxf4nvf4", ".block32", 32),
     ("mxf4nvf4", ".scale_vec::4X", 16),
     ("mxf4nvf4", ".block16", 16),
+    ("mxf8f6f4", "", 32),
+    ("mxf8f6f4", ".block32", 32),
+    ("mxf4", "", 32),
+    ("mxf4", ".block32", 32),
+    ("mxf4nvf4", ".block32", 32),
 ];
 /// Numbers of the elements of a sparse factor, the first four for elements of 32 bits too.
 const NUMBERS: [u32; 6] = [0x4444_4444, 0xeeee_eeee, 0x4e4e_e4e4, 0xee44_44ee, 0x6c98_d4e6, 0x8de9_46cd];
@@ -77,9 +78,10 @@ struct Product {
 impl Product {
     fn one(random: &mut Random, place: &Place) -> Product {
         let blocks = blocks(place);
-        match random.below(3) {
-            0 => scaled(random, blocks),
-            1 if blocks == 1 => plain(random, place, Form::Kept),
+        // The ones with scales have most rows.
+        match random.below(5) {
+            0 | 1 => scaled(random, blocks),
+            2 if blocks == 1 => plain(random, place, Form::Kept),
             _ => plain(random, place, Form::Plain),
         }
     }
@@ -132,7 +134,7 @@ fn plain(random: &mut Random, place: &Place, form: Form) -> Product {
 }
 
 fn scaled(random: &mut Random, blocks: usize) -> Product {
-    let (kind, said, each) = SCALED[random.below(SCALED.len())];
+    let (kind, said, each) = SCALED[random.below(SCALED.len() + SCALED.len() / 2) % SCALED.len()];
     let bytes = kind == "mxf8f6f4";
     let mut one = || if bytes { SMALL[random.below(SMALL.len())] } else { ("", 1) };
     let (a, b) = (one(), one());
@@ -157,7 +159,7 @@ fn scaled(random: &mut Random, blocks: usize) -> Product {
         rows: 128 * blocks,
         columns,
         sparse,
-        in_tensor: random.below(3) == 0,
+        in_tensor: random.below(2) == 0,
         scales: if power { (0x7e7e_7e7e, 0x0101_0101) } else { (0x3838_3838, 0x0404_0404) },
     }
 }
