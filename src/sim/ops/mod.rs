@@ -13,6 +13,7 @@ pub mod mufu;
 pub mod narrow;
 pub mod random;
 pub mod real;
+pub mod tensor_beside;
 pub mod tensor_map;
 pub mod tensor_memory;
 pub mod tensor_unit;

@@ -4,15 +4,15 @@
 //! f64 in ascending k, behind the addend, and rounded once. Where factors lie in shared memory is
 //! up to the caller. Two blocks each have half of the rows of the first factor and half of the
 //! columns of the second one; each has the scales of its own rows and of all columns, as CUTLASS
-//! gives them. Where the sums of `.ws` lie, and the numbers of the elements that a sparse factor
-//! has, is a figure of the ISA; the lanes and columns are those of CUTLASS (`tmem_frg_ws` and
-//! `tmem_e_frg` in `mma_traits_sm100_frag.hpp`). What is known from figures alone is refused: fewer
-//! than 128 rows of a first factor in tensor memory or of a sparse one, sparse factors with scales,
-//! copies of four lanes.
+//! gives them. Where the sums of `.ws` lie is a figure of the ISA; the lanes and columns are those
+//! of CUTLASS (`tmem_frg_ws` in `mma_traits_sm100_frag.hpp`). What is known from figures alone is
+//! refused: fewer than 128 rows of a first factor in tensor memory or of a sparse one, copies of
+//! four lanes. Scales and what a sparse factor has stand in `tensor_beside.rs`.
 
 use super::format::{BF16, F16, F32, F64, Format, Round, TF32};
 use super::narrow::{Tiny, from_tiny};
-use super::tensor_memory::{ROWS, Tensor};
+use super::tensor_beside::{self, Scales, spread};
+use super::tensor_memory::Tensor;
 
 /// The kind of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub enum Kind {
     Byte,
     /// Integers of 8 bits.
     Integer,
-    /// Floats of at most 8 bits with a scale for each 32 of them.
+    /// Floats of at most 8 bits with a scale for each 32 of them, or 64 of a sparse product.
     ScaledByte,
-    /// Floats of 4 bits with a scale for each so many of them.
+    /// Floats of 4 bits with a scale for each so many of them, or twice as many of a sparse one.
     ScaledNibble { each: usize },
 }
 
@@ -183,64 +183,11 @@ const PACK: usize = 16;
 /// Where four bits lie in a byte.
 const NIBBLE_AT: u32 = 2;
 /// Bits of a descriptor that say what is not modelled: larger shifts, more depth, other numbers of
-/// a sparse factor, and such a factor with scales.
+/// a sparse factor.
 const LOST: u32 = 0xe080_0043;
-const LOST_SCALED: u32 = 0x8700_004f;
+const LOST_SCALED: u32 = 0x8700_004b;
 /// Bit of a descriptor: the first factor is sparse.
 pub const SPARSE: u32 = 1 << 2;
-/// Bits of an address of scales; the others say what the descriptor says as well.
-const SCALES_AT: u32 = 0x3fff_ffff;
-/// Lanes that hold scales, as often as there are quarters.
-const SCALE_LANES: usize = 32;
-
-/// How factors are scaled: a byte for so many elements of a line.
-struct Scales {
-    each: usize,
-    /// Whether a scale is a power of two, and not a float of 8 bits.
-    power: bool,
-    /// The byte of a cell that the first scale of each factor is.
-    first: [u32; 2],
-}
-
-impl Scales {
-    fn of(kind: Kind, of: u32) -> Result<Option<Scales>, String> {
-        let power = of >> 23 & 1 == 1;
-        let each = match kind {
-            Kind::ScaledByte => SCALED_BYTES,
-            Kind::ScaledNibble { each } => each,
-            _ => return Ok(None),
-        };
-        let first = [of >> 29 & 3, of >> 4 & 3];
-        let several = matches!(kind, Kind::ScaledNibble { .. });
-        let fits = |id: &u32| !several || *id == 0 || *id == 2 && each == SCALED_BYTES;
-        if !power && each == SCALED_BYTES || !first.iter().all(fits) {
-            return Err(format!("the descriptor {of:#010x} has scales that a product of this kind has not"));
-        }
-        Ok(Some(Scales { each, power, first }))
-    }
-
-    fn get(&self, tensor: &mut Tensor, at: u32, which: usize, (line, k): (usize, usize)) -> Result<f64, String> {
-        let at = at & SCALES_AT;
-        let (row, column) = ((at >> 16) + (line % SCALE_LANES) as u32, (at & 0xffff) + (line / SCALE_LANES) as u32);
-        let byte = self.first[which] + (k / self.each) as u32;
-        let mut bits = None;
-        for quarter in 0..ROWS / SCALE_LANES as u32 {
-            let own = *tensor.cell(row + quarter * SCALE_LANES as u32, column)? >> (8 * byte) & 0xff;
-            if *bits.get_or_insert(own) != own {
-                return Err(format!("the scales in column {column} differ between the quarters of tensor memory"));
-            }
-        }
-        let bits = bits.unwrap_or(0);
-        Ok(match (self.power, bits) {
-            (true, 0xff) => f64::NAN,
-            (true, power) => 2f64.powi(power as i32 - 127),
-            (false, bits) => Element::Tiny(Tiny::E4m3).number(u64::from(bits & 0x7f)),
-        })
-    }
-}
-
-/// Elements under one scale of factors of a byte each.
-const SCALED_BYTES: usize = 32;
 
 /// Types and shape, as the descriptor of an instruction has them.
 struct Plan {
@@ -263,9 +210,13 @@ impl Plan {
     fn of(p: &Product, blocks: u32) -> Result<Plan, String> {
         let Product { kind, of, keeps, chosen, .. } = *p;
         let field = |at: u32, bits: u32| of >> at & ((1 << bits) - 1);
-        let scales = Scales::of(kind, of)?;
+        let scales = match kind {
+            Kind::ScaledByte => Some(Scales::of(of, tensor_beside::MOST, false, chosen.is_some())?),
+            Kind::ScaledNibble { each } => Some(Scales::of(of, each, true, chosen.is_some())?),
+            _ => None,
+        };
         let lost = if scales.is_some() { LOST_SCALED } else { LOST };
-        if of & lost != 0 || scales.is_none() && (of & SPARSE != 0) != chosen.is_some() {
+        if of & lost != 0 || (of & SPARSE != 0) != chosen.is_some() {
             return Err(format!("the descriptor {of:#010x} of a product is not modelled"));
         }
         let (a, b) = (Element::of(kind, field(7, 3))?, Element::of(kind, field(10, 3))?);
@@ -290,8 +241,8 @@ impl Plan {
         if !fits || columns == 0 || columns > 256 || columns % step != 0 {
             return Err(format!("a product of {rows} rows and {columns} columns"));
         }
-        if chosen.is_some() && (rows / blocks != 128 || scales.is_some()) {
-            return Err("fewer than 128 rows of a sparse factor, or its scales, are not modelled".to_string());
+        if chosen.is_some() && rows / blocks != 128 {
+            return Err("fewer than 128 rows of a sparse factor are not modelled".to_string());
         }
         let negative = field(13, 1) != field(14, 1);
         let turned = [field(15, 1) == 1, field(16, 1) == 1];
@@ -300,25 +251,9 @@ impl Plan {
         Ok(Plan { a, b, sum, negative, turned, rows, columns, depth, whole, scales, keeps, chosen })
     }
 
-    /// The place in the row of an element that is stored of the first factor: of every four, two
-    /// are stored, and four bits have their places; of every two elements of 32 bits, one.
-    fn spread(&self, tensor: &mut Tensor, row: usize, stored: usize) -> Result<usize, String> {
-        let Some(at) = self.chosen else { return Ok(stored) };
-        let bits = self.a.bits();
-        let (group, slot) = if bits == 32 { (stored, 0) } else { (stored / 2, stored % 2) };
-        // Wider elements: eight rows have 16 bits of a lane, and the eight rows below the others.
-        let (lane, column, four) = match bits {
-            8 => (row, group / 8, group % 8),
-            _ => (row % 8 + 8 * (group / 4) + 16 * (row / 16), 0, group % 4 + 4 * (row / 8 % 2)),
-        };
-        let cell = *tensor.cell((at >> 16) + lane as u32, (at & 0xffff) + column as u32)?;
-        let numbers = cell >> (4 * four) & 0xf;
-        match (bits, numbers) {
-            (32, 0b0100) => Ok(2 * group),
-            (32, 0b1110) => Ok(2 * group + 1),
-            (8 | 16, numbers) if numbers & 3 < numbers >> 2 => Ok(4 * group + (numbers >> (2 * slot) & 3) as usize),
-            _ => Err(format!("the elements {numbers:#06b} of row {row} of a sparse factor")),
-        }
+    /// The place in the row of an element that is stored of the first factor.
+    fn place_of(&self, tensor: &mut Tensor, row: usize, stored: usize) -> Result<usize, String> {
+        self.chosen.map_or(Ok(stored), |at| spread(tensor, at, self.a.bits(), (row, stored)))
     }
 
     /// The scale of an element of a factor.
@@ -375,8 +310,8 @@ pub fn product<E: From<String>>(
                         plan.a.unpacked(u64::from(cell) >> (bit % 32) & (u64::MAX >> (64 - plan.a.bits())))
                     }
                 };
-                let number = plan.a.number(bits) * plan.scale(tensor, p.scales, 0, (row, k))?;
-                let at = plan.spread(tensor, row, k)?;
+                let at = plan.place_of(tensor, row, k)?;
+                let number = plan.a.number(bits) * plan.scale(tensor, p.scales, 0, (row, at))?;
                 first.push((at, if plan.negative { -number } else { number }));
             }
         }
@@ -493,6 +428,9 @@ fn widened(packed: u128, bits: usize) -> u128 {
     (0..PACK).fold(0, |all, i| all | (packed >> (bits * i) & ((1 << bits) - 1)) << (8 * i + at as usize))
 }
 
+/// Lanes of a shift, of which the last one keeps what it has.
+const SHIFTED: u32 = 32;
+
 /// Moves 32 bytes of each of 31 lanes to the lane before.
 ///
 /// # Errors
@@ -500,10 +438,10 @@ fn widened(packed: u128, bits: usize) -> u128 {
 /// Lanes or columns that are not there, or a lane that is no multiple of 32.
 pub fn shift(tensor: &mut Tensor, at: u32) -> Result<(), String> {
     let (first, left) = (at >> 16, at & 0xffff);
-    if !first.is_multiple_of(SCALE_LANES as u32) {
+    if !first.is_multiple_of(SHIFTED) {
         return Err(format!("a shift of tensor memory from lane {first} on"));
     }
-    for lane in first..first + SCALE_LANES as u32 - 1 {
+    for lane in first..first + SHIFTED - 1 {
         for column in left..left + 8 {
             *tensor.cell(lane, column)? = *tensor.cell(lane + 1, column)?;
         }

@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True  # no __pycache__ beside the cases
 import group_products
 import matrix_products_scaled
 import tensor_chosen
+import tensor_chosen_scaled
 import tensor_extremes
 import tensor_memory
 import tensor_pairs
@@ -2605,7 +2606,7 @@ KERNELS = [
 
 
 # Scripts that write a module and its launches.
-WRITTEN = [group_products, matrix_products_scaled, tensor_chosen, tensor_extremes, tensor_memory, tensor_pairs, tensor_unit, wide_constants]
+WRITTEN = [group_products, matrix_products_scaled, tensor_chosen, tensor_chosen_scaled, tensor_extremes, tensor_memory, tensor_pairs, tensor_unit, wide_constants]
 
 
 def main():

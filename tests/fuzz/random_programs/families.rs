@@ -56,7 +56,7 @@ pub const TOGETHER: [Family; 13] = [
     Family { name: "tensor memory", weight: 2, fits: tensor_memory::fits, make: tensor_memory::statement },
     Family {
         name: "products of tensor memory",
-        weight: 5,
+        weight: 10,
         fits: tensor_memory::multiplies,
         make: tensor_memory::products,
     },

@@ -12,6 +12,7 @@ use super::group::{exchange, group};
 use super::matrix::{Product, products};
 use super::plain::{access, add_to_all, call, constant, leave, transfer};
 use super::pool::{Judged, Piece, Pool, form_register, one};
+use super::tensor_memory;
 use super::tiles::{Tile, tiles};
 use super::tree::{
     DEPTH, End, FUNCTIONS, Function, HIDDEN, KINDS, Node, PREDICATES, Program, SLOTS, STRIDE, Slot, Statement,
@@ -90,6 +91,8 @@ pub struct Maker<'p> {
     calls: usize,
     /// Whether it is generating the statements of a crowd.
     crowded: bool,
+    /// Whether a statement allots tensor memory.
+    allots: bool,
 }
 
 /// A random program, and the forms in it.
@@ -100,10 +103,14 @@ pub fn program(seed: u64, pool: &Pool, matrices: &Matrices) -> (Program, Vec<usi
     let early = random.below(5) == 0;
     let place = place(&mut random, matrices.target, early);
     let (slots, taken) = (Vec::new(), Vec::new());
-    let mut maker = Maker { random, pool, matrices, slots, taken, place, early, kernel: true, calls, crowded: false };
+    let (crowded, allots) = (false, false);
+    let mut maker = Maker { random, pool, matrices, slots, taken, place, early, kernel: true, calls, crowded, allots };
     let lanes = if early { Lanes::Unknown } else { Lanes::All };
     let mut body = maker.start();
     body.extend(maker.list(size, 0, lanes));
+    if maker.allots && maker.random.below(2) == 0 {
+        body.push(Statement::Plain(tensor_memory::allots_no_more(&mut maker.random, &place)));
+    }
     maker.kernel = false;
     let functions = (0..FUNCTIONS).map(|number| maker.function(number, calls)).collect();
     // Most programs load and store only the registers they name, which halves the time.
@@ -173,7 +180,10 @@ impl Maker<'_> {
                 Statement::Plain(self.matrices.statement(&mut self.random))
             }
             24..=26 if lanes == Lanes::All && self.kernel => match family(&mut self.random, &self.place, &TOGETHER) {
-                Some(text) => Statement::Plain(text),
+                Some(text) => {
+                    self.allots |= text.contains("tcgen05.alloc");
+                    Statement::Plain(text)
+                }
                 None => Statement::Plain(transfer(&mut self.random)),
             },
             27 if self.kernel => match family(&mut self.random, &self.place, &ALONE) {

@@ -82,6 +82,16 @@ fn within(random: &mut Random, place: &Place, kind: usize) -> String {
     text
 }
 
+/// The end of a kernel whose statements have allotted columns: its block allots no more.
+pub fn allots_no_more(random: &mut Random, place: &Place) -> String {
+    let blocks = blocks(place);
+    format!(
+        "{OPEN}setp.ge.u32 TP, t, 32; @TP bra CLOSED; \
+         tcgen05.relinquish_alloc_permit.cta_group::{blocks}.sync.aligned; CLOSED: {}}}",
+        meet(random)
+    )
+}
+
 pub fn list(count: usize) -> String {
     let all: Vec<String> = (0..count).map(|i| format!("E{i}")).collect();
     format!("{{{}}}", all.join(", "))

@@ -32,21 +32,22 @@ const TYPES: [(&str, &str, usize, u32, u32); 8] = [
 ];
 /// Floats of at most 8 bits, and their codes.
 const SMALL: [(&str, u32); 5] = [("e4m3", 0), ("e5m2", 1), ("e2m3", 3), ("e3m2", 4), ("e2m1", 5)];
-/// Products with scales: kind, how the elements under one of them are said, and how many they are.
+/// Products with scales: kind, how the elements under one of them are said, and how many they are
+/// of a dense one. The first half have rows of their own, and are drawn twice as often.
 const SCALED: [(&str, &str, usize); 10] = [
-    ("mxf8f6f4", "", 32),
     ("mxf8f6f4", ".scale_vec::1X", 32),
-    ("mxf8f6f4", ".block32", 32),
-    ("mxf4", "", 32),
     ("mxf4", ".scale_vec::2X", 32),
-    ("mxf4", ".block32", 32),
     ("mxf4nvf4", ".scale_vec::2X", 32),
-    ("mxf4nvf4", ".block32", 32),
     ("mxf4nvf4", ".scale_vec::4X", 16),
     ("mxf4nvf4", ".block16", 16),
+    ("mxf8f6f4", "", 32),
+    ("mxf8f6f4", ".block32", 32),
+    ("mxf4", "", 32),
+    ("mxf4", ".block32", 32),
+    ("mxf4nvf4", ".block32", 32),
 ];
-/// Numbers of the elements of a sparse factor, for elements of 32 bits too.
-const NUMBERS: [u32; 4] = [0x4444_4444, 0xeeee_eeee, 0x4e4e_e4e4, 0xee44_44ee];
+/// Numbers of the elements of a sparse factor, the first four for elements of 32 bits too.
+const NUMBERS: [u32; 6] = [0x4444_4444, 0xeeee_eeee, 0x4e4e_e4e4, 0xee44_44ee, 0x6c98_d4e6, 0x8de9_46cd];
 
 /// What kind of product it is.
 #[derive(Clone, Copy, PartialEq)]
@@ -77,9 +78,10 @@ struct Product {
 impl Product {
     fn one(random: &mut Random, place: &Place) -> Product {
         let blocks = blocks(place);
-        match random.below(3) {
-            0 if blocks == 1 => scaled(random),
-            1 if blocks == 1 => plain(random, place, Form::Kept),
+        // The ones with scales have most rows.
+        match random.below(5) {
+            0 | 1 => scaled(random, blocks),
+            2 if blocks == 1 => plain(random, place, Form::Kept),
             _ => plain(random, place, Form::Plain),
         }
     }
@@ -131,8 +133,8 @@ fn plain(random: &mut Random, place: &Place, form: Form) -> Product {
     Product { form, kind, elements, bits, sum, of, rows, columns, sparse, in_tensor, scales: (0, 0) }
 }
 
-fn scaled(random: &mut Random) -> Product {
-    let (kind, said, each) = SCALED[random.below(SCALED.len())];
+fn scaled(random: &mut Random, blocks: usize) -> Product {
+    let (kind, said, each) = SCALED[random.below(SCALED.len() + SCALED.len() / 2) % SCALED.len()];
     let bytes = kind == "mxf8f6f4";
     let mut one = || if bytes { SMALL[random.below(SMALL.len())] } else { ("", 1) };
     let (a, b) = (one(), one());
@@ -143,9 +145,10 @@ fn scaled(random: &mut Random) -> Product {
         _ => 0,
     };
     let ids = [first(), first()];
-    let (signs, columns) = (random.below(4) as u32, [8, 16, 16][random.below(3)]);
-    let of = ids[1] << 4 | a.1 << 7 | b.1 << 10 | signs << 13 | (columns as u32 / 8) << 17;
-    let of = of | u32::from(power) << 23 | 1 << 27 | ids[0] << 29;
+    let (signs, columns) = (random.below(4) as u32, if blocks == 2 { [16, 32] } else { [8, 16] }[random.below(2)]);
+    let sparse = random.below(2) == 0;
+    let of = u32::from(sparse) << 2 | ids[1] << 4 | a.1 << 7 | b.1 << 10 | signs << 13 | (columns as u32 / 8) << 17;
+    let of = of | u32::from(power) << 23 | (blocks as u32) << 27 | ids[0] << 29;
     Product {
         form: Form::Scaled,
         kind: format!("{kind}.block_scale{said}"),
@@ -153,10 +156,10 @@ fn scaled(random: &mut Random) -> Product {
         bits: if bytes { 8 } else { 4 },
         sum: 1,
         of,
-        rows: 128,
+        rows: 128 * blocks,
         columns,
-        sparse: false,
-        in_tensor: random.below(3) == 0,
+        sparse,
+        in_tensor: random.below(2) == 0,
         scales: if power { (0x7e7e_7e7e, 0x0101_0101) } else { (0x3838_3838, 0x0404_0404) },
     }
 }
@@ -184,8 +187,9 @@ fn beside(random: &mut Random, p: &Product) -> String {
         text += &stored(&(0..8).map(word).collect::<Vec<_>>(), FACTOR);
     }
     if p.sparse {
+        let all = if p.bits == 32 { &NUMBERS[..4] } else { &NUMBERS[..] };
         let mut word = |_| {
-            let (one, two) = (NUMBERS[random.below(4)], NUMBERS[random.below(4)]);
+            let (one, two) = (all[random.below(all.len())], all[random.below(all.len())]);
             let r = register(random, 'r');
             format!("and.b32 $, {r}, 4; setp.eq.u32 TQ, $, 0; selp.b32 $, {one:#x}, {two:#x}, TQ; ")
         };
