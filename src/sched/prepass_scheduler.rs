@@ -9,8 +9,12 @@
 //! `loads_step` above its maximum in the function, up to the next step in which registers come to a
 //! launch: a load that waits for the register of another one waits for memory. A large block, of a
 //! kernel that says how large its blocks are, is not given up for that. Of predicates nowhere more
-//! than [`PREDICATES`] live. Linear: an instruction passes a bounded number of others.
+//! than [`PREDICATES`] live. A load moves no further up than its result takes, and `loads_margin`
+//! cycles, before its first reader: further up it gains nothing and keeps a register, which a block
+//! full of loads from shared memory has for others. Linear: an instruction passes a bounded number
+//! of others.
 
+use super::estimate::usual;
 use super::list_scheduler::is_fixed;
 use crate::analysis::PassCx;
 use crate::analysis::def_use::sets_stack_pointer;
@@ -20,6 +24,7 @@ use crate::arrays::Each;
 use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, VReg, register_changes};
+use crate::tables::latency::Latency;
 use crate::tables::{Op, Prop, Tunable};
 use smallvec::SmallVec;
 
@@ -45,8 +50,10 @@ pub fn run(cx: &mut PassCx) {
 
 /// Moves loads up in blocks in which a warp has equally many registers.
 fn hoist(function: &mut Function, blocks: &[Block], (live, cap): (&Liveness, u32), set: &mut RegSet) {
+    let Some(latency) = Latency::of(function.target()) else { return };
     let tuning = function.attributes().tuning;
     let [free, step, past] = [Tunable::Loads, Tunable::LoadsStep, Tunable::LoadsPast].each(|t| tuning.get(t));
+    let margin = tuning.get(Tunable::LoadsMargin);
     let mut most = 0;
     let mut lines: Vec<Line> = Vec::new();
     for block in blocks {
@@ -64,7 +71,8 @@ fn hoist(function: &mut Function, blocks: &[Block], (live, cap): (&Liveness, u32
     }
     most = most.max(free);
     for mut line in lines {
-        line.choose(function, past as usize);
+        line.estimate(function, (latency, margin));
+        line.choose(function, (latency, past as usize));
         line.hoist([most.min(cap), PREDICATES]);
         function[line.block] = line.insts;
     }
@@ -94,6 +102,10 @@ struct Touched {
     load: bool,
     /// Maximum number of instructions it may move past.
     past: usize,
+    /// The cycle of the block in which it issues where no load is waited for.
+    issues: u32,
+    /// The cycle before which its result is not needed: it moves no further up.
+    early: u32,
 }
 
 impl Touched {
@@ -107,7 +119,7 @@ impl Touched {
         let fixed = begins || is_fixed(function, inst) || sets_stack_pointer(function, inst);
         let load = !fixed && is_load(function, inst);
         let memory = Memory::of(function, inst, |_| usize::MAX);
-        Touched { reads, writes, width, last: Default::default(), memory, fixed, load, past: 0 }
+        Touched { reads, writes, width, last: Default::default(), memory, fixed, load, past: 0, issues: 0, early: 0 }
     }
 
     /// Whether another instruction may move before this one.
@@ -123,6 +135,11 @@ impl Touched {
             && apart(&self.writes, &other.writes)
             && apart(&self.reads, &other.writes)
     }
+}
+
+/// Cycles from the issue of an instruction to its result.
+fn takes(function: &Function, latency: &Latency, inst: InstId) -> u32 {
+    usual(function, latency, inst).unsigned_abs() as u32
 }
 
 fn is_load(function: &Function, inst: InstId) -> bool {
@@ -182,11 +199,45 @@ impl Line {
         Line { block, insts, touched, pressure }
     }
 
+    /// Estimates when instructions issue at the earliest, where no load is waited for: behind what
+    /// they depend on and one in a cycle. From then on a load need not stand earlier for its first
+    /// reader than its result takes, and a margin.
+    fn estimate(&mut self, function: &Function, (latency, margin): (&Latency, u32)) {
+        // When each result is there, and the load that it is of while nothing has read it.
+        let mut results: QuickMap<VReg, (u32, Option<usize>)> = QuickMap::default();
+        for at in 0..self.insts.len() {
+            let (mut ready, mut loads) = (0, SmallVec::<[usize; 4]>::new());
+            for reg in &self.touched[at].reads {
+                if let Some((there, load)) = results.get_mut(reg) {
+                    ready = ready.max(*there);
+                    loads.extend(load.take());
+                }
+            }
+            let cycles = takes(function, latency, self.insts[at]);
+            let t = &mut self.touched[at];
+            t.issues = ready.max(at as u32);
+            t.early = if t.load { u32::MAX } else { 0 };
+            let result = if t.load { (ready, Some(at)) } else { (ready + cycles, None) };
+            for reg in &t.writes {
+                results.insert(*reg, result);
+            }
+            for load in loads {
+                let early = self.touched[at].issues.saturating_sub(takes(function, latency, self.insts[load]) + margin);
+                self.touched[load].early = self.touched[load].early.min(early);
+            }
+        }
+        // What nothing in the block reads is read behind it.
+        let end = self.insts.len() as u32;
+        for (t, inst) in self.touched.iter_mut().zip(&self.insts).filter(|(t, _)| t.early == u32::MAX) {
+            t.early = end.saturating_sub(takes(function, latency, *inst) + margin);
+        }
+    }
+
     /// Selects what moves: loads, the instructions their addresses depend on, constants. A result
     /// that a later copy moves to another register stays after the readers of that register,
     /// because only then can the copy be coalesced.
-    fn choose(&mut self, function: &Function, past: usize) {
-        let mut wanted: QuickMap<VReg, ()> = QuickMap::default();
+    fn choose(&mut self, function: &Function, (latency, past): (&Latency, usize)) {
+        let mut wanted: QuickMap<VReg, u32> = QuickMap::default();
         let mut copied: QuickMap<VReg, VReg> = QuickMap::default();
         for at in (0..self.insts.len()).rev() {
             let inst = self.insts[at];
@@ -197,11 +248,20 @@ impl Line {
                 }
                 continue;
             }
-            let feeds = !wanted.is_empty() && t.writes.iter().any(|reg| wanted.contains_key(reg));
+            let wants = t.writes.iter().filter_map(|reg| wanted.get(reg)).min().copied();
+            let feeds = wants.is_some();
+            if !t.load
+                && let Some(wants) = wants
+            {
+                t.early = wants.saturating_sub(takes(function, latency, inst));
+            }
             let free = !t.fixed && (t.load || is_free(function, inst));
             if free && (t.load || feeds) {
                 t.past = past;
-                wanted.extend(t.reads.iter().map(|reg| (*reg, ())));
+                for reg in &t.reads {
+                    let wants = wanted.entry(*reg).or_insert(t.early);
+                    *wants = t.early.min(*wants);
+                }
             } else if free && t.reads.is_empty() {
                 t.past = CONSTANT_PAST;
             }
@@ -215,9 +275,10 @@ impl Line {
 
     fn hoist(&mut self, most: Counts) {
         for at in 0..self.insts.len() {
-            let limit = self.touched[at].past;
+            let Touched { past: limit, early, .. } = self.touched[at];
             let (mut to, mut next) = (at, at);
-            while next > 0 && at - next < limit && self.lets_past(next - 1, at, most) {
+            let useful = |line: &Line, next: usize| line.touched[next].issues >= early;
+            while next > 0 && at - next < limit && useful(self, next - 1) && self.lets_past(next - 1, at, most) {
                 next -= 1;
                 // It may pass instructions that move only for the sake of earlier ones; it stops at
                 // the first position before an instruction that does not move as far.
