@@ -7,7 +7,6 @@
 use super::dependences::{Before, Dependences};
 use super::touches::Groups;
 use crate::ori::{Function, InstId, VReg};
-use crate::tables::Role;
 use crate::tables::latency::{Latency, LatencyClass, Needed, RegFile};
 use crate::tables::throughput::{Pipe, Throughput};
 use cranelift_entity::SecondaryMap;
@@ -146,11 +145,6 @@ pub fn usual(function: &Function, tables: &Latency, inst: InstId) -> i64 {
     let class = tables.class_of(data.op, &data.mods);
     match tables.read_after_write(RegFile::R, class, LatencyClass::Alu) {
         Needed::Cycles(cycles) => cycles.into(),
-        // The result may be of another class than the instruction: that of a texture comes late.
-        Needed::Scoreboard => {
-            let result = data.op.info().roles.iter().position(|role| role.role == Role::D);
-            let class = result.map_or(class, |role| tables.class(data.op, &data.mods, role, 0));
-            class.info().expected.into()
-        }
+        Needed::Scoreboard => class.info().expected.into(),
     }
 }

@@ -9,10 +9,10 @@
 //! `loads_step` above its maximum in the function, up to the next step in which registers come to a
 //! launch: a load that waits for the register of another one waits for memory. A large block, of a
 //! kernel that says how large its blocks are, is not given up for that. Of predicates nowhere more
-//! than [`PREDICATES`] live. A load moves no further up than its result takes, and `loads_margin`
-//! cycles, before its first reader: further up it gains nothing and keeps a register, which a block
-//! full of loads from shared memory has for others. Linear: an instruction passes a bounded number
-//! of others.
+//! than [`PREDICATES`] live. A load whose result takes the same time whenever it comes moves no
+//! further up than that time, and `loads_margin` cycles, before its first reader: further up it
+//! gains nothing and keeps a register, which a block full of loads from shared memory has for
+//! others. Linear: an instruction passes a bounded number of others.
 
 use super::estimate::usual;
 use super::list_scheduler::is_fixed;
@@ -25,7 +25,7 @@ use crate::ori::hash::QuickMap;
 use crate::ori::liveness::{Liveness, RegSet};
 use crate::ori::{Block, File, Function, InstId, VReg, register_changes};
 use crate::tables::latency::Latency;
-use crate::tables::{Op, Prop, Tunable};
+use crate::tables::{Op, Prop, Role, Tunable};
 use smallvec::SmallVec;
 
 /// Maximum number of instructions that a constant moves past; `loads_past` is that of a load.
@@ -35,6 +35,8 @@ const PREDICATES: u32 = 7;
 /// Registers that a kernel states beyond those that live: the stack pointer, two that the count
 /// adds, and one that alignment costs. Multiprocessors give registers in steps of what is stated.
 const STATED: u32 = 4;
+/// Cycles from which on a result may take many times as long.
+const SURE: u32 = 100;
 /// Registers below the function's limit that this pass leaves unused.
 const MARGIN: u32 = 8;
 
@@ -137,9 +139,13 @@ impl Touched {
     }
 }
 
-/// Cycles from the issue of an instruction to its result.
+/// Cycles from the issue of an instruction to its result, which may be of another class than the
+/// instruction: that of a texture comes late.
 fn takes(function: &Function, latency: &Latency, inst: InstId) -> u32 {
-    usual(function, latency, inst).unsigned_abs() as u32
+    let data = &function[inst];
+    let result = data.op.info().roles.iter().position(|role| role.role == Role::D);
+    let class = result.map(|role| latency.class(data.op, &data.mods, role, 0).info()).filter(|info| info.announced);
+    class.map_or_else(|| usual(function, latency, inst).unsigned_abs() as u32, |info| info.expected.into())
 }
 
 fn is_load(function: &Function, inst: InstId) -> bool {
@@ -205,8 +211,10 @@ impl Line {
     fn estimate(&mut self, function: &Function, (latency, margin): (&Latency, u32)) {
         // When each result is there, and the load that it is of while nothing has read it.
         let mut results: QuickMap<VReg, (u32, Option<usize>)> = QuickMap::default();
+        // Nothing crosses what is fixed.
+        let mut fixed = 0;
         for at in 0..self.insts.len() {
-            let (mut ready, mut loads) = (0, SmallVec::<[usize; 4]>::new());
+            let (mut ready, mut loads) = (fixed, SmallVec::<[usize; 4]>::new());
             for reg in &self.touched[at].reads {
                 if let Some((there, load)) = results.get_mut(reg) {
                     ready = ready.max(*there);
@@ -216,20 +224,23 @@ impl Line {
             let cycles = takes(function, latency, self.insts[at]);
             let t = &mut self.touched[at];
             t.issues = ready.max(at as u32);
+            fixed = if t.fixed { t.issues } else { fixed };
             t.early = if t.load { u32::MAX } else { 0 };
             let result = if t.load { (ready, Some(at)) } else { (ready + cycles, None) };
             for reg in &t.writes {
                 results.insert(*reg, result);
             }
             for load in loads {
-                let early = self.touched[at].issues.saturating_sub(takes(function, latency, self.insts[load]) + margin);
+                let takes = Some(takes(function, latency, self.insts[load])).filter(|takes| *takes < SURE);
+                let early = takes.map_or(0, |takes| self.touched[at].issues.saturating_sub(takes + margin));
                 self.touched[load].early = self.touched[load].early.min(early);
             }
         }
         // What nothing in the block reads is read behind it.
         let end = self.insts.len() as u32;
         for (t, inst) in self.touched.iter_mut().zip(&self.insts).filter(|(t, _)| t.early == u32::MAX) {
-            t.early = end.saturating_sub(takes(function, latency, *inst) + margin);
+            let takes = Some(takes(function, latency, *inst)).filter(|takes| *takes < SURE);
+            t.early = takes.map_or(0, |takes| end.saturating_sub(takes + margin));
         }
     }
 
