@@ -225,6 +225,13 @@ fn forget(warp: &mut Warp, bar: usize, lane: usize, free: u32) {
     }
 }
 
+/// The lanes of a group that jump at a branch whose guard some of them hold: BRA.U is for all of
+/// them or for none. Source: with it, ptxas 13.0.88 and 13.5.37 pass a region of BSSY on sm_120
+/// where no lane needs what is inside, with a guard that differs between the lanes.
+pub fn jumping(held: u32, group: u32, uniform: bool) -> u32 {
+    if uniform && held != group { 0 } else { held }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,6 +249,12 @@ mod tests {
         converge(&mut w, 0, 0xffff_0000);
         assert_eq!(w.running, u32::MAX);
         assert!(w.pc.iter().all(|pc| *pc == 1));
+    }
+
+    #[test]
+    fn a_uniform_branch_is_for_all_or_none() {
+        let jumps = [(0xff, true), (0xf, true), (0, true), (0xf, false)].map(|(held, u)| jumping(held, 0xff, u));
+        assert_eq!(jumps, [0xff, 0, 0, 0xf]);
     }
 
     #[test]

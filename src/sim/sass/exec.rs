@@ -308,7 +308,10 @@ impl Machine<'_> {
 
     fn control(&mut self, block: &mut Block, s: &Step) -> Result<Flow, Fault> {
         let w = &mut block.warps[s.warp];
-        let held = s.active & w.pred(s.code.pp);
+        let mut held = s.active & w.pred(s.code.pp);
+        if let Exec::Branch { uniform, .. } = s.code.exec {
+            held = control::jumping(held, s.group, uniform);
+        }
         match s.code.exec {
             Exec::BranchMask { target, diverged, all } => {
                 let lane = s.active.trailing_zeros() as usize % LANES;
@@ -321,8 +324,7 @@ impl Machine<'_> {
             }
             Exec::BranchAny { target } => return Ok(if held == 0 { Flow::Next } else { Flow::Jump(target) }),
             Exec::Branch { target, .. } if held == s.group => return Ok(Flow::Jump(target)),
-            // BRA.U is for all or for none: ptxas passes a region of BSSY with it where nobody needs what is inside.
-            Exec::Branch { uniform, .. } if uniform || held == 0 => return Ok(Flow::Next),
+            Exec::Branch { .. } if held == 0 => return Ok(Flow::Next),
             Exec::Break { bar } if held != 0 => {
                 control::leave_region(w, bar.into(), held);
                 return Ok(Flow::Next);

@@ -12,7 +12,8 @@ from tensor_unit import CODE, FORM, number
 SECOND = 4096  # Bytes of shared memory before the second factor.
 NUMBERS, FACTOR, SCALES = 160, 168, (176, 184)  # Columns beside the sums.
 CHOICES = PAIRS + (0b0110,)  # The last one has the later element first.
-# Bits that vary of an element of each type, and what is added: no number is tiny, so all sums are exact.
+# Bits that vary of an element of each type, and what is added: no number is tiny, so all sums
+# are exact.
 VARY = {"e4m3": (0x87878787, 0x38383838), "e5m2": (0x83838383, 0x3C3C3C3C)}
 ALL = (0xFFFFFFFF, 0)
 kernels, launches = [], []
